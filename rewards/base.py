@@ -80,9 +80,7 @@ class Score:
         cls, id: str, reason: str, *, verdict: str = "infra_error", seconds: float = 0.0
     ) -> Score:
         """Nobody could tell: masked and counted by whoever reads it, never 0."""
-        return cls(
-            id, None, verdict=verdict, reason=reason, local_scored=False, seconds=seconds
-        )
+        return cls(id, None, verdict=verdict, reason=reason, local_scored=False, seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,186 @@
+"""Places in text, and how places become token values.
+
+Positions are half-open [start, end) in Unicode code points. Tools report other units: esbuild
+counts UTF-8 bytes, TypeScript and Babel UTF-16 units, each within a line. Only LF, CR LF, CR,
+U+2028 and U+2029 end a line, as in JavaScript; `str.splitlines` knows seven more and would shift
+every line after a form feed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from botgrpo.rewards.base import Span
+
+Unit = Literal["codepoint", "utf8", "utf16"]
+
+_TERMINATOR = re.compile("\r\n|[\n\r\u2028\u2029]")
+_TERMINATOR_RUN = re.compile("[\n\r\u2028\u2029]+")
+
+
+def line_starts(text: str) -> NDArray[np.int64]:
+    """Code-point offset of the first character of each line; a text of n terminators has n + 1."""
+    return np.array([0, *(m.end() for m in _TERMINATOR.finditer(text))], dtype=np.int64)
+
+
+def unit_offsets(text: str, unit: Unit) -> NDArray[np.int64]:
+    """Offset of every code point in `unit`, with the total length at the end: [len(text) + 1].
+
+    A lone surrogate counts 3 bytes and one UTF-16 unit, a byte-order mark 3 bytes and one unit.
+    """
+    if unit == "codepoint":
+        return np.arange(len(text) + 1, dtype=np.int64)
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    widths = np.ones(len(text), dtype=np.int64)
+    if unit == "utf8":
+        widths += (points >= 0x80).astype(np.int64) + (points >= 0x800)
+    widths += points >= 0x10000
+    return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(widths)))
+
+
+def to_units(text: str, position: int, unit: Unit) -> int:
+    """How many units of `unit` stand before the code point at `position`."""
+    return int(unit_offsets(text, unit)[position])
+
+
+def from_units(text: str, offset: int, unit: Unit, *, up: bool = False) -> int:
+    """The code point at `offset` units; inside a character its start, or its end with `up`.
+
+    Offsets past the end give len(text), negative ones 0: tools do point past the end of a file.
+    """
+    return _search(unit_offsets(text, unit), offset, up)
+
+
+def _search(offsets: NDArray[np.int64], offset: int, up: bool) -> int:
+    if up:
+        return min(int(np.searchsorted(offsets, offset, "left")), len(offsets) - 1)
+    return max(int(np.searchsorted(offsets, offset, "right")) - 1, 0)
+
+
+class TextMap:
+    """Converts many places of one text; lines are 1-based, columns 0-based."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = line_starts(text)
+
+    @cached_property
+    def _line_ends(self) -> NDArray[np.int64]:
+        """End of each line's own text, before its terminator."""
+        ends = [m.start() for m in _TERMINATOR.finditer(self.text)]
+        return np.array([*ends, len(self.text)], dtype=np.int64)
+
+    def offset(self, line: int, column: int, unit: Unit, *, up: bool = False) -> int:
+        """Code-point offset of a place; past the last line the end of the text.
+
+        A column past its line stops at the line's end, so that a wrong column cannot blame another
+        line.
+        """
+        if line > len(self.starts):
+            return len(self.text)
+        first, last = int(self.starts[max(line, 1) - 1]), int(self._line_ends[max(line, 1) - 1])
+        return first + from_units(self.text[first:last], column, unit, up=up)
+
+    def span(self, line: int, column: int, length: int, unit: Unit) -> tuple[int, int]:
+        """[start, end) of `length` units from a place on; it may run over line ends.
+
+        A place cut through a character takes the whole character. Zero length stays zero length.
+        """
+        start = self.offset(line, column, unit)
+        if length <= 0 or line > len(self.starts):
+            return start, start
+        first = int(self.starts[max(line, 1) - 1])
+        return start, first + from_units(self.text[first:], column + length, unit, up=True)
+
+    def line_of(self, position: int) -> int:
+        """The 1-based line of a code point; a terminator belongs to the line that it ends."""
+        return int(np.searchsorted(self.starts, position, "right"))
+
+    def place(self, position: int, unit: Unit) -> tuple[int, int]:
+        """(line, column) of a code point, the inverse of `offset`."""
+        line = self.line_of(position)
+        first = int(self.starts[line - 1])
+        return line, to_units(self.text[first:position], position - first, unit)
+
+
+def project(
+    spans: Sequence[Span],
+    token_spans: Sequence[tuple[int, int]] | NDArray[np.int64],
+    text: str,
+    *,
+    decay_lines: int = 0,
+) -> NDArray[np.float64]:
+    """Token values from spans: float64 [T], contributions of several spans added.
+
+    With `decay_lines` = 0 a token gets the value of every span that it shares a code point with. A
+    span without length counts for the token that encloses it, and one at or past the end of the
+    text for the last token with text. With `decay_lines` = w > 0 a token gets value * phi(d),
+    phi(d) = max(0, 1 - d / (w + 1)), d being the number of lines between the token and the span
+    (BoT-GRPO, the React reward); a token belongs to the line of its first character that is not
+    a line end. Tokens without text (end of sequence, padding) get 0. Nothing is clipped here.
+    """
+    tokens = np.asarray(token_spans, dtype=np.int64).reshape(-1, 2)
+    values_T = np.zeros(len(tokens), dtype=np.float64)
+    if not spans or not len(tokens):
+        return values_T
+    starts_T, ends_T = tokens[:, 0], tokens[:, 1]
+    has_text_T = ends_T > starts_T
+    if not has_text_T.any():
+        return values_T
+    lines_T = starts = None
+    if decay_lines > 0:
+        starts = line_starts(text)
+        lines_T = _token_lines(starts_T, ends_T, text, starts)
+    for span in spans:
+        start, end = _widen(span, starts_T, ends_T, has_text_T)
+        if lines_T is None or starts is None:
+            values_T[(starts_T < end) & (ends_T > start) & has_text_T] += span.value
+            continue
+        first, last = np.searchsorted(starts, (start, max(start, end - 1)), "right")
+        distance_T = np.maximum(first - lines_T, lines_T - last)
+        phi_T = 1.0 - np.maximum(distance_T, 0) / (decay_lines + 1)
+        values_T += span.value * np.where(has_text_T, np.maximum(phi_T, 0.0), 0.0)
+    return values_T
+
+
+def _widen(
+    span: Span,
+    starts_T: NDArray[np.int64],
+    ends_T: NDArray[np.int64],
+    has_text_T: NDArray[np.bool_],
+) -> tuple[int, int]:
+    """The span itself, or the place of the token that stands for a span without text of its own."""
+    limit = int(ends_T[has_text_T].max())
+    start, end = max(span.start, 0), min(span.end, limit)
+    if start < end:
+        return start, end
+    if start >= limit:
+        last = int(np.flatnonzero(has_text_T)[-1])
+        return int(starts_T[last]), int(ends_T[last])
+    return start, start + 1
+
+
+def _token_lines(
+    starts_T: NDArray[np.int64],
+    ends_T: NDArray[np.int64],
+    text: str,
+    starts: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """1-based line of each token's first character that is no terminator (else of its first)."""
+    first_T = starts_T
+    runs = [m.span() for m in _TERMINATOR_RUN.finditer(text)]
+    if runs:
+        edges = np.array(runs, dtype=np.int64)
+        run_T = np.searchsorted(edges[:, 1], starts_T, "right")
+        inside = run_T < len(edges)
+        run_T = np.minimum(run_T, len(edges) - 1)
+        after_T = edges[run_T, 1]
+        skips = inside & (edges[run_T, 0] <= starts_T) & (after_T < ends_T)
+        first_T = np.where(skips, after_T, starts_T)
+    return np.searchsorted(starts, first_T, "right")
