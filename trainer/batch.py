@@ -1,0 +1,182 @@
+"""One step's rollouts with their scores, flat: from `Score`s to token rewards and advantages.
+
+Letters: R rollouts, N tokens of all of them one after another, P groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from botgrpo.rewards.base import Rollout, Score
+from botgrpo.trainer.advantages import ADVANTAGES
+from botgrpo.trainer.algorithms import Algorithm
+from botgrpo.trainer.bot_grpo import BotStats, bot_grpo_ragged
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rewards of one step.
+
+    Attributes:
+        row_N: rollout of each token.
+        group_R: group of each rollout.
+        length_R: tokens of each rollout.
+        outcome_R: G, NaN where unscored.
+        local_N: S with unknown tokens filled by the group's mean, so that they move nothing.
+        unknown_N: True where S was unknown.
+        reward_N: r = w_g G + w_s S; 0 for rollouts that are unscored.
+        scored_R: False for rollouts that leave the statistics and the loss.
+    """
+
+    row_N: np.ndarray
+    group_R: np.ndarray
+    length_R: np.ndarray
+    outcome_R: np.ndarray
+    local_N: np.ndarray
+    unknown_N: np.ndarray
+    reward_N: np.ndarray
+    scored_R: np.ndarray
+
+    def split(self, x_N: np.ndarray) -> list[np.ndarray]:
+        """Per-rollout pieces of a flat vector."""
+        return np.split(x_N, np.cumsum(self.length_R)[:-1])
+
+
+def make_batch(
+    rollouts: Sequence[Rollout], scores: Sequence[Score], *, w_g: float, w_s: float
+) -> Batch:
+    """Flatten scored rollouts; raises ValueError where a local signal does not fit its tokens."""
+    groups: dict[str, int] = {}
+    group_R = np.array([groups.setdefault(r.group, len(groups)) for r in rollouts], dtype=np.int64)
+    length_R = np.array([len(r.token_ids or ()) for r in rollouts], dtype=np.int64)
+    row_N = np.repeat(np.arange(len(rollouts)), length_R)
+    outcome_R = np.array([np.nan if s.outcome is None else s.outcome for s in scores], dtype=float)
+    pieces = []
+    for score, length in zip(scores, length_R, strict=True):
+        if not score.local_scored:
+            pieces.append(np.full(length, np.nan))
+        elif score.local is None:
+            pieces.append(np.zeros(length))
+        else:
+            local = np.array([np.nan if v is None else v for v in score.local], dtype=float)
+            if len(local) != length:
+                raise ValueError(
+                    f"rollout {score.id!r}: {len(local)} local values for {length} tokens"
+                )
+            pieces.append(local)
+    local_N = np.concatenate(pieces) if pieces else np.zeros(0)
+    scored_R = ~np.isnan(outcome_R)
+    unknown_N = np.isnan(local_N) & scored_R[row_N]
+    local_N = fill_unknown(local_N, row_N, group_R, length_R, scored_R)
+    reward_N = np.where(scored_R[row_N], w_g * outcome_R[row_N] + w_s * local_N, 0.0)
+    return Batch(row_N, group_R, length_R, outcome_R, local_N, unknown_N, reward_N, scored_R)
+
+
+def fill_unknown(
+    local_N: np.ndarray,
+    row_N: np.ndarray,
+    group_R: np.ndarray,
+    length_R: np.ndarray,
+    scored_R: np.ndarray,
+) -> np.ndarray:
+    """Unknown S becomes the group's mean over known tokens, each weighing 1/L_k.
+
+    With exactly this mean the filled tokens have no local advantage and leave the group's mean
+    where it was. A group that knows nothing gets 0.
+    """
+    n_groups = int(group_R.max()) + 1 if len(group_R) else 0
+    known_N = ~np.isnan(local_N) & scored_R[row_N]
+    weight_N = np.where(known_N, 1.0 / np.maximum(length_R, 1)[row_N], 0.0)
+    value_N = np.where(known_N, local_N, 0.0)
+    group_N = group_R[row_N]
+    total_P = np.bincount(group_N, weights=weight_N, minlength=n_groups)
+    mean_P = np.bincount(group_N, weights=weight_N * value_N, minlength=n_groups)
+    mean_P = mean_P / np.where(total_P > 0, total_P, 1.0)
+    return np.where(known_N, value_N, mean_P[group_N])
+
+
+def advantages(
+    batch: Batch, algorithm: Algorithm, options: Mapping[str, Any], *, w_g: float
+) -> tuple[np.ndarray, BotStats]:
+    """Advantages [N] by `algorithm`, and BoT statistics of the same rewards for the logs."""
+    keep_N = batch.scored_R[batch.row_N]
+    filled_R = np.where(batch.scored_R, batch.outcome_R, 0.0)
+    rewards_N = w_g * filled_R[batch.row_N] if algorithm.port == "outcome" else batch.reward_N
+    rewards_R_T, mask_R_T = _pad(rewards_N, keep_N, batch)
+    extra = dict(options)
+    if "uniform_group" in extra:
+        extra.setdefault("outcomes_K", filled_R)
+    padded = ADVANTAGES[algorithm.advantage](
+        rewards_R_T, mask_R_T, groups_K=batch.group_R, **extra
+    )
+    inside_R_T = np.arange(rewards_R_T.shape[1])[None] < batch.length_R[:, None]
+    _, stats = bot_grpo_ragged(batch.reward_N[keep_N], batch.row_N[keep_N], batch.group_R)
+    return padded[inside_R_T], stats
+
+
+def _pad(x_N: np.ndarray, keep_N: np.ndarray, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    width = int(batch.length_R.max()) if len(batch.length_R) else 0
+    inside = np.arange(width)[None] < batch.length_R[:, None]
+    padded, mask = np.zeros(inside.shape), np.zeros(inside.shape, dtype=bool)
+    padded[inside] = x_N
+    mask[inside] = keep_N
+    return padded, mask
+
+
+def reward_metrics(
+    batch: Batch, stats: BotStats, advantages_N: np.ndarray, scores: Sequence[Score]
+) -> dict[str, float]:
+    """Numbers of one step under the names of the contract."""
+    scored = batch.scored_R
+    outcomes = batch.outcome_R[scored]
+    sums_R = np.bincount(batch.row_N, weights=batch.reward_N, minlength=len(scored))
+    mean_R = sums_R / np.maximum(batch.length_R, 1)
+    live = np.asarray(stats.rollouts) >= 2
+    spread_P = [outcomes_of(batch, p).std() for p in np.flatnonzero(live)]
+    between, within = np.asarray(stats.between)[live], np.asarray(stats.within)[live]
+    sigma = np.hypot(between, within)
+    mean_a_R = np.bincount(batch.row_N, weights=advantages_N, minlength=len(scored))
+    mean_a_R = mean_a_R / np.maximum(batch.length_R, 1)
+    metrics = {
+        "reward": _mean(mean_R[scored]),
+        "reward_std": float(mean_R[scored].std()) if scored.any() else 0.0,
+        "outcome": _mean(outcomes),
+        "frac_reward_zero_std": _mean(np.array(spread_P) <= 1e-6),
+        "completions/mean_length": _mean(batch.length_R),
+        "bot/local_mean": _mean(batch.local_N[scored[batch.row_N]]),
+        "bot/sigma_between": _mean(between),
+        "bot/sigma_within": _mean(within),
+        "bot/attenuation": _mean(between[sigma > 0] / sigma[sigma > 0]),
+        "bot/advantage_max": float(np.abs(advantages_N).max(initial=0.0)),
+        "bot/length_advantage_correlation": _correlation(batch.length_R[scored], mean_a_R[scored]),
+        "bot/unscored": float((~scored).sum()),
+        "bot/local_unscored_tokens": float(batch.unknown_N.sum()),
+    }
+    for name in sorted({key for score in scores for key in score.metrics}):
+        values = [s.metrics[name] for s in scores if name in s.metrics and s.outcome is not None]
+        if values:
+            metrics[f"rewards/{name}/mean"] = _mean(values)
+    for verdict in sorted({s.verdict for s in scores if s.verdict}):
+        share = sum(s.verdict == verdict for s in scores) / len(scores)
+        metrics[f"sandbox/verdict/{verdict}"] = share
+    return metrics
+
+
+def outcomes_of(batch: Batch, group: int) -> np.ndarray:
+    """Scored outcomes of one group."""
+    return batch.outcome_R[(batch.group_R == group) & batch.scored_R]
+
+
+def _mean(values: Any) -> float:
+    values = np.asarray(values, dtype=float)
+    return float(values.mean()) if values.size else 0.0
+
+
+def _correlation(x: np.ndarray, y: np.ndarray) -> float:
+    if len(x) < 2 or x.std() == 0 or y.std() == 0:
+        return 0.0
+    return float(np.corrcoef(x, y)[0, 1])

@@ -1,0 +1,101 @@
+"""Checkpoints that are whole or not there, and files that agree with them after a crash.
+
+A checkpoint is written beside its final name and renamed; the newest complete one wins. On resume
+the run's JSON Lines files are cut back to the checkpoint's step, so that what is redone is not
+there twice. No random state is kept because none is used: every draw is a function of seed, step
+and rollout.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from botgrpo.sandbox.errors import RunFailed
+
+KEEP = 2
+
+
+def save(folder: Path, step: int, model: Any, optimizer: Any, state: Mapping[str, Any]) -> Path:
+    """Write `folder/step-NNNNNN`; older ones beyond the newest two are removed."""
+    final = folder / f"step-{step:06d}"
+    partial = folder / f".partial-{step:06d}-{os.getpid()}"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        torch.save(
+            {"model": model.state_dict(), "optimizer": optimizer.state_dict()},
+            partial / "weights.pt",
+        )
+        (partial / "state.json").write_text(json.dumps({"step": step, **state}))
+        for path in partial.iterdir():
+            _flush(path)
+        shutil.rmtree(final, ignore_errors=True)
+        os.replace(partial, final)
+        _flush(folder)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise RunFailed(
+            f"could not write the checkpoint of step {step} in {folder}: {error}. Earlier "
+            "checkpoints are intact: make room and go on with --resume"
+        ) from error
+    for old in complete(folder)[:-KEEP]:
+        shutil.rmtree(old, ignore_errors=True)
+    return final
+
+
+def complete(folder: Path) -> list[Path]:
+    """Whole checkpoints, oldest first."""
+    return sorted(p for p in folder.glob("step-*") if (p / "state.json").is_file())
+
+
+def latest(folder: Path) -> Path | None:
+    found = complete(folder)
+    return found[-1] if found else None
+
+
+def restore(path: Path, model: Any, optimizer: Any) -> dict[str, Any]:
+    """Load weights and optimiser in place; returns the saved state with its `step`."""
+    weights = torch.load(path / "weights.pt", map_location="cpu", weights_only=True)
+    model.load_state_dict(weights["model"])
+    optimizer.load_state_dict(weights["optimizer"])
+    state: dict[str, Any] = json.loads((path / "state.json").read_text())
+    return state
+
+
+def truncate_after(path: Path, step: int) -> None:
+    """Drop lines later than `step`, and a last line that a crash cut short."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines(keepends=True):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError:
+            break
+        if not line.endswith("\n") or record["step"] > step:
+            break
+        kept.append(line)
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text("".join(kept), encoding="utf-8")
+    os.replace(partial, path)
+
+
+def append(path: Path, record: Mapping[str, Any]) -> None:
+    """Add one JSON line; ASCII, so that anything a model wrote survives any reader."""
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record, allow_nan=False) + "\n")
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,216 @@
+"""A run's configuration: frozen, validated before anything heavy starts, written out whole.
+
+TOML in, defaults are the vetted setting. `--set a.b=c` overrides one value; an unknown key or a value
+out of range is a `ConfigError` that names the key, what was got and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from botgrpo.sandbox.errors import ConfigError
+
+Dtype = Literal["float32", "bfloat16"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class PolicyConfig(_Frozen):
+    """Which model, and in which precision it decodes and learns."""
+
+    model: str = Field(description="shipped checkpoint, cached model name, or folder")
+    generate_dtype: Dtype = "float32"
+    update_dtype: Dtype = Field("float32", description="autocast; weights stay float32")
+    warm_start: WarmStartConfig | None = Field(
+        None, description="supervised steps before the run, cached by content"
+    )
+
+
+class WarmStartConfig(_Frozen):
+    """Supervised training on the task's own corpus."""
+
+    examples: int = Field(4096, ge=1)
+    steps: int = Field(100, ge=1)
+    batch_size: int = Field(16, ge=1)
+    learning_rate: float = Field(1e-4, gt=0)
+    corruption_rate: float = Field(0.1, ge=0, le=1)
+    seed: int = Field(0, ge=0)
+
+
+class SamplingConfig(_Frozen):
+    """One step's rollouts: P prompts of K rollouts each."""
+
+    prompts: int = Field(8, ge=1)
+    group_size: int = Field(8, ge=2)
+    max_new_tokens: int = Field(192, ge=1)
+    temperature: float = Field(1.0, gt=0)
+
+
+class RewardConfig(_Frozen):
+    """A reward design as data: r_kt = w_g G_k + w_s S_kt."""
+
+    outcomes: dict[str, float] = Field(min_length=1)
+    locals: dict[str, float] = {}
+    w_g: float = Field(1.0, ge=0)
+    w_s: float = Field(1.0, ge=0)
+    decay_lines: int = Field(3, ge=0, description="linear decay around a span's lines; 0 for none")
+    clip_local: tuple[float, float] = (-1.0, 1.0)
+    renormalise: bool = Field(False, description="divide a file's local values by their number")
+
+
+class OptimConfig(_Frozen):
+    """AdamW on the sum of one step's micro-batches."""
+
+    learning_rate: float = Field(3e-4, gt=0)
+    warmup_steps: int = Field(0, ge=0)
+    weight_decay: float = Field(0.0, ge=0)
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.999, ge=0, lt=1)
+    grad_clip: float = Field(1.0, gt=0)
+    microbatch_tokens: int = Field(8192, ge=1, description="padded tokens in one forward pass")
+
+
+class RunConfig(_Frozen):
+    """How long, how often to look, and with which seed."""
+
+    steps: int = Field(30, ge=1)
+    seed: int = Field(0, ge=0)
+    eval_every: int = Field(4, ge=1)
+    eval_prompts: int = Field(96, ge=1)
+    checkpoint_every: int = Field(10, ge=1)
+    log_rollouts: int = Field(2, ge=0, description="groups written to rollouts.jsonl an evaluation")
+    threads: int = Field(0, ge=0, description="torch threads; 0 leaves torch's choice")
+
+
+class Config(_Frozen):
+    """Everything that one run of training depends on."""
+
+    name: str
+    task: str
+    policy: PolicyConfig
+    algorithm: str = "bot_grpo"
+    algorithm_options: dict[str, Any] = Field(
+        {}, description="keywords of the advantage, for example uniform_group"
+    )
+    reward: RewardConfig
+    sandbox: Literal["auto", "docker", "bubblewrap", "unsafe"] = "auto"
+    sampling: SamplingConfig = SamplingConfig()
+    optim: OptimConfig = OptimConfig()
+    run: RunConfig = RunConfig()
+
+
+def parse(data: Mapping[str, Any], source: str) -> Config:
+    """Validate `data`; `source` is named in the error."""
+    try:
+        return Config.model_validate(dict(data))
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {explain(error, Config)}") from None
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """Each problem as `key: what is wrong (got ...)`, with the nearest known key."""
+    lines = []
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            known = _fields_at(model, problem["loc"][:-1])
+            near = difflib.get_close_matches(str(problem["loc"][-1]), known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            lines.append(f"unknown key {key!r}.{hint} Allowed here: {', '.join(known)}")
+        else:
+            got = problem.get("input")
+            shown = "" if problem["type"] == "missing" else f" (got {got!r})"
+            lines.append(f"{key}: {problem['msg'].lower()}{shown}")
+    return "; ".join(lines)
+
+
+def _fields_at(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
+    for part in path:
+        field = model.model_fields.get(str(part))
+        options = getattr(field.annotation, "__args__", (field.annotation,)) if field else ()
+        nested = [o for o in options if isinstance(o, type) and issubclass(o, BaseModel)]
+        if not nested:
+            return []
+        model = nested[0]
+    return sorted(model.model_fields)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file as a dictionary; raises ConfigError with the place of a mistake."""
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        raise ConfigError(f"no such file: {path}") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a folder; a TOML file is asked for") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+
+
+def override(data: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
+    """`data` with each `a.b=c` applied; c is a TOML value, or text where it is none."""
+    result = json.loads(json.dumps(data))
+    for assignment in assignments:
+        key, separator, text = assignment.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError(f"--set {assignment!r}: write it as key.subkey=value")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        set_key(result, key.strip(), value)
+    return result
+
+
+def set_key(data: dict[str, Any], dotted: str, value: Any) -> None:
+    """Set one value in nested dictionaries, making the levels that are missing."""
+    *path, last = dotted.split(".")
+    for part in path:
+        nested = data.setdefault(part, {})
+        if not isinstance(nested, dict):
+            raise ConfigError(f"{dotted!r}: {part!r} is a value, not a table")
+        data = nested
+    data[last] = value
+
+
+def to_toml(data: Mapping[str, Any]) -> str:
+    """TOML of nested dictionaries with strings, numbers, booleans and lists; None is left out."""
+    lines: list[str] = []
+    _write_table(data, (), lines)
+    return "\n".join(lines).strip() + "\n"
+
+
+def _write_table(table: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
+    plain = {k: v for k, v in table.items() if v is not None and not isinstance(v, Mapping)}
+    if path and (plain or not table):
+        lines += ["", "[" + ".".join(_key(part) for part in path) + "]"]
+    lines += [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            _write_table(value, (*path, key), lines)
+
+
+def _key(key: str) -> str:
+    bare = key.replace("_", "a").replace("-", "a")
+    return key if bare.isascii() and bare.isalnum() else json.dumps(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(v) for v in value) + "]"
+    return json.dumps(value)
+
+
+PolicyConfig.model_rebuild()

@@ -1,0 +1,54 @@
+"""What an engine gives the trainer: sampled ids and the log-probabilities they were drawn with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How completions are drawn.
+
+    Attributes:
+        max_new_tokens: cut after this many tokens.
+        temperature: divides the logits; both the sampler and the update use it.
+        seed: with the keys of the rollouts it fixes every draw, whatever the batch holds besides.
+    """
+
+    max_new_tokens: int
+    temperature: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One completion: T sampled ids (the end token included) and their log-probabilities."""
+
+    token_ids: tuple[int, ...]
+    logps: np.ndarray  # [T] float32, at the sampling temperature
+    finish_reason: Literal["stop", "length"]
+
+
+class Engine(Protocol):
+    """Generates; `sync` is called after each update with the policy that changed."""
+
+    name: str
+
+    def sync(self) -> None: ...
+
+    def generate(
+        self, prompt_ids: Sequence[Sequence[int]], k: int, keys: Sequence[int], sampling: Sampling
+    ) -> list[Sample]:
+        """K samples of each prompt, prompt by prompt; `keys` holds one integer a rollout."""
+        ...
+
+
+def uniforms(keys: Sequence[int], n: int, seed: int) -> np.ndarray:
+    """[len(keys), n] numbers in [0, 1) that depend on (seed, key) alone, never on the batch."""
+    return np.stack(
+        [np.random.Generator(np.random.Philox(key=[seed, key])).random(n) for key in keys]
+    )
