@@ -1,0 +1,1 @@
+"""Untrusted code: isolated, judged, never run with your rights. Knows nothing of rewards."""

@@ -1,0 +1,134 @@
+"""Finds node and keeps the worker's packages in a cache, a folder for each content of `worker/`."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from botgrpo.sandbox.errors import SandboxUnavailable
+
+WORKER = Path(__file__).parent / "worker"
+FILES = (
+    "package.json",
+    "package-lock.json",
+    "worker.mjs",
+    "analyse.mjs",
+    "depth.mjs",
+    "Dockerfile",
+)
+_INSTALL_TIMEOUT_S = 300
+
+
+def cache_dir() -> Path:
+    """`$BOTGRPO_CACHE`, else `~/.cache/botgrpo`."""
+    named = os.environ.get("BOTGRPO_CACHE")
+    return Path(named) if named else Path.home() / ".cache" / "botgrpo"
+
+
+def content_hash() -> str:
+    """Sixteen hex digits over all that decides what the worker does."""
+    digest = hashlib.sha256()
+    for name in FILES:
+        body = (WORKER / name).read_bytes()
+        digest.update(f"{name}:{len(body)}:".encode() + body)
+    return digest.hexdigest()[:16]
+
+
+@functools.cache
+def find_node() -> Path:
+    """The node binary itself, past symlinks and version managers' scripts.
+
+    Raises SandboxUnavailable when there is none, or one older than 18.
+    """
+    found = shutil.which("node")
+    if found is None:
+        raise SandboxUnavailable(
+            "no `node` on PATH: React is compiled by esbuild under Node.js. Install Node.js 18 or "
+            "later with npm (Debian: apt-get install nodejs npm), then repeat."
+        )
+    path = Path(found).resolve()
+    with path.open("rb") as file:
+        binary = file.read(4) == b"\x7fELF"
+    if not binary:
+        path = Path(_output([found, "-p", "process.execPath"])).resolve()
+    version = _output([str(path), "--version"])
+    match = re.match(r"v(\d+)\.", version)
+    if not match or int(match[1]) < 18:
+        raise SandboxUnavailable(f"{path} is node {version}; 18 or later is needed: upgrade it.")
+    return path
+
+
+@functools.cache
+def node_libraries() -> tuple[tuple[Path, Path], ...]:
+    """(where the loader looks, the file itself) for each shared library that node needs."""
+    listing = _output(["ldd", str(find_node())])
+    named = [Path(word) for word in listing.split() if word.startswith("/")]
+    return tuple((path, path.resolve()) for path in dict.fromkeys(named) if path.exists())
+
+
+def worker_home() -> Path:
+    """The folder with the worker and its packages, installed on first use.
+
+    Many processes may call at once. Raises SandboxUnavailable when npm is missing or fails.
+    """
+    home = cache_dir() / f"worker-{content_hash()}"
+    if (home / "node_modules").is_dir():
+        return home
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with (home.parent / "worker.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (home / "node_modules").is_dir():
+            _install(home)
+    return home
+
+
+def _install(home: Path) -> None:
+    npm = shutil.which("npm")
+    if npm is None:
+        raise SandboxUnavailable(
+            "no `npm` on PATH: it installs esbuild and React into the cache once. Install npm "
+            "(Debian: apt-get install npm), then `make setup` or repeat."
+        )
+    with tempfile.TemporaryDirectory(dir=home.parent, prefix="worker-new-") as temporary:
+        build = Path(temporary) / "worker"
+        build.mkdir()
+        for name in FILES:
+            shutil.copyfile(WORKER / name, build / name)
+        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        try:
+            done = subprocess.run(
+                command, cwd=build, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S
+            )
+        except subprocess.TimeoutExpired:
+            raise SandboxUnavailable(
+                f"`npm ci` took over {_INSTALL_TIMEOUT_S} s; repeat."
+            ) from None
+        if done.returncode != 0:
+            tail = done.stderr.strip()[-800:]
+            raise SandboxUnavailable(
+                f"`npm ci` could not install the compile worker into {home}: {tail}\n"
+                "It needs to reach an npm registry once; after that the cache is enough."
+            )
+        build.chmod(0o755)
+        shutil.rmtree(home, ignore_errors=True)
+        build.rename(home)
+
+
+def _output(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SandboxUnavailable(f"`{' '.join(command)}` failed: {error}") from None
+    if done.returncode != 0:
+        # ldd on a static binary says so and fails: then there is nothing to list.
+        if command[0] == "ldd":
+            return ""
+        raise SandboxUnavailable(f"`{' '.join(command)}` failed: {done.stderr.strip()[-400:]}")
+    return done.stdout.strip()

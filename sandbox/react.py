@@ -1,0 +1,151 @@
+"""Does this React source compile? Isolated esbuild, answered with places in the source and facts.
+
+Status, the first that applies: `syntax` (parse or bundle time), `resolve` (a name that may not be
+imported), `link` (an export that is not there), `no_default_export`, `not_a_component` (as far as
+it can be told without running it), `too_large`, `timeout`, `oom`, `crash`, then `ok`. `infra_error`
+means that nobody could tell. Lines end as in JavaScript: \\n, \\r\\n, \\r, U+2028, U+2029.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from botgrpo.sandbox.backends import chooser
+from botgrpo.sandbox.base import DEFAULT_LIMITS, Limits
+from botgrpo.sandbox.pool import Attempted, Pool
+
+_CACHED_RESULTS = 4096
+_JUDGED = frozenset(
+    ("ok", "syntax", "resolve", "link", "no_default_export", "not_a_component", "too_large")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A stretch of the source: line from 1; column from 0 and length in the diagnostic's unit."""
+
+    line: int
+    column: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One complaint: line from 1; column from 0 in that line and length, both in `unit`s."""
+
+    kind: str  # syntax | resolve | link
+    message: str
+    line: int
+    column: int
+    length: int
+    unit: Literal["utf8", "utf16"] = "utf8"
+    tool: str = "esbuild"
+    notes: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CompileResult:
+    """What one source came to. `facts` (see `ReactCompiler.compile`) is empty if it did not build."""
+
+    status: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    seconds: float = 0.0
+
+
+class ReactCompiler:
+    """Compiles untrusted React sources in isolated warm workers.
+
+    Nothing starts before the first `compile`. Serves any number of event loops and tasks; more
+    calls than workers wait in a queue. Raises ConfigError for a backend that does not exist.
+    """
+
+    def __init__(
+        self, backend: str = "auto", workers: int = 1, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self._limits = limits
+        self._pool = Pool(chooser(backend), workers, limits)
+        self._cache: OrderedDict[bytes, CompileResult] = OrderedDict()
+
+    async def compile(self, source: str) -> CompileResult:
+        """The result for one source.
+
+        `facts` of a built source, read from its syntax tree: `component` (name or None),
+        `returns_jsx`, `tags` (name to count), `props` (names), `text` (literal children).
+        Raises SandboxUnavailable when nothing can be isolated here.
+        """
+        started = time.perf_counter()
+        body = source.encode("utf-8", "surrogatepass")
+        if len(body) > self._limits.source_kib * 1024:
+            return CompileResult(
+                "too_large", reason=f"over {self._limits.source_kib} KiB of source"
+            )
+        key = hashlib.sha256(body).digest()
+        result = self._cache.get(key)
+        if result is None:
+            attempted = await asyncio.wrap_future(self._pool.submit(source))
+            result = _result(attempted)
+            if result.status in _JUDGED:
+                self._cache[key] = result
+                if len(self._cache) > _CACHED_RESULTS:
+                    self._cache.popitem(last=False)
+        else:
+            self._cache.move_to_end(key)
+        return replace(result, seconds=time.perf_counter() - started)
+
+    async def aclose(self) -> None:
+        """Kill the workers. Calls that still wait raise SandboxUnavailable or are cancelled."""
+        await asyncio.to_thread(self._pool.close)
+
+    def describe(self) -> dict[str, Any]:
+        """For the manifest: backend, runtime, isolation and limits in words, versions.
+
+        Starts a worker if none has run yet. Raises SandboxUnavailable.
+        """
+        if not self._pool.versions:
+            self._pool.warm().result()
+        return {**self._pool.backend().describe(), "versions": dict(self._pool.versions)}
+
+
+def _result(attempted: Attempted) -> CompileResult:
+    reply = attempted.reply
+    if reply is None:
+        return CompileResult(attempted.loss, reason=attempted.detail)
+    facts = dict(reply.get("facts") or {})
+    if facts:
+        facts["tags"] = {name: count for name, count in facts["tags"]}
+    diagnostics = tuple(map(_diagnostic, reply.get("diagnostics", ())))
+    reason = reply.get("reason") or (diagnostics[0].message if diagnostics else "")
+    return CompileResult(reply["status"], diagnostics, facts, reason)
+
+
+def _diagnostic(entry: Mapping[str, Any]) -> Diagnostic:
+    place = entry["place"] or {"line": 1, "column": 0, "length": 0}
+    notes = tuple(Place(**note) for note in entry["notes"])
+    return Diagnostic(entry["kind"], entry["message"], **place, notes=notes)
+
+
+_shared: dict[tuple[str, int], ReactCompiler] = {}
+_shared_lock = threading.Lock()
+
+
+def shared_compiler(backend: str = "auto", workers: int = 1) -> ReactCompiler:
+    """The process's one compiler for this backend and number of workers; lives as long as it."""
+    with _shared_lock:
+        key = (backend, workers)
+        if key not in _shared:
+            _shared[key] = ReactCompiler(backend, workers)
+        return _shared[key]
+
+
+# A forked child has none of its parent's threads: it must make compilers of its own.
+os.register_at_fork(after_in_child=_shared.clear)
