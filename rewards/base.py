@@ -10,8 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from botgrpo.sandbox.errors import RunFailed
+
 Prompt = str | Sequence[Mapping[str, str]]
 Range = tuple[float, float]
+
+
+class RewardError(RunFailed):
+    """A reward broke its promise: a value out of its range, a span outside the text, a lost id.
+
+    Never repaired silently, since a clipped bug trains the model on it.
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,9 @@ def project(
     has_text_T = ends_T > starts_T
     if not spans or not has_text_T.any():
         return values_T
-    places = [_widen(span, starts_T, ends_T, has_text_T) for span in spans]
+    last = int(np.flatnonzero(has_text_T)[-1])
+    final = (int(starts_T[last]), int(ends_T[last]))
+    places = [_widen(span, final) for span in spans]
     if decay_lines > 0:
         starts = line_starts(text)
         lines_T = _token_lines(starts_T, ends_T, text, starts)
@@ -173,21 +175,15 @@ def _line_values(
     return by_line
 
 
-def _widen(
-    span: Span,
-    starts_T: NDArray[np.int64],
-    ends_T: NDArray[np.int64],
-    has_text_T: NDArray[np.bool_],
-) -> tuple[int, int]:
-    """The span itself, or the place of the token that stands for a span without text of its own."""
-    limit = int(ends_T[has_text_T].max())
-    start, end = max(span.start, 0), min(span.end, limit)
-    if start < end:
-        return start, end
-    if start >= limit:
-        last = int(np.flatnonzero(has_text_T)[-1])
-        return int(starts_T[last]), int(ends_T[last])
-    return start, start + 1
+def _widen(span: Span, final: tuple[int, int]) -> tuple[int, int]:
+    """The span itself, or the code points that stand for a span without text of its own.
+
+    `final` is the place of the last token with text.
+    """
+    if span.start >= final[1]:
+        return final
+    start = max(span.start, 0)
+    return start, max(start + 1, min(span.end, final[1]))
 
 
 def _token_lines(

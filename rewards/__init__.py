@@ -1,0 +1,39 @@
+"""Facts about a rollout turned into a score: outcomes, local signals, and their composition."""
+
+from __future__ import annotations
+
+from botgrpo.rewards.base import (
+    Example,
+    Range,
+    Reward,
+    RewardError,
+    RewardSpec,
+    Rollout,
+    Score,
+    Span,
+)
+from botgrpo.rewards.local import local_of
+from botgrpo.rewards.mix import Composite, Design, token_rewards
+from botgrpo.rewards.registry import available, build, register
+from botgrpo.rewards.spans import project
+from botgrpo.rewards.tokens import TokenBytes
+
+__all__ = [
+    "Composite",
+    "Design",
+    "Example",
+    "Range",
+    "Reward",
+    "RewardError",
+    "RewardSpec",
+    "Rollout",
+    "Score",
+    "Span",
+    "TokenBytes",
+    "available",
+    "build",
+    "local_of",
+    "project",
+    "register",
+    "token_rewards",
+]
