@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from botgrpo.rewards.base import Range, Reward, RewardSpec, Rollout, Score, Span
 from botgrpo.rewards.local import Local, checked_scores, local_of
+from botgrpo.rewards.registry import build
 from botgrpo.sandbox.errors import ConfigError
 
 
@@ -69,7 +70,8 @@ class Design:
 class Composite:
     """The reward that a design describes; scores its parts concurrently, each once.
 
-    `rewards` maps every reference of the design to a reward. G is None as soon as one outcome with
+    `rewards` maps every reference of the design to a reward; without it they are built by name,
+    those that use a sandbox on `backend`. G is None as soon as one outcome with
     a weight is unscored, and a token's S is None as soon as one local signal is; neither is
     replaced by 0. A part that breaks its promises raises `RewardError`.
 
@@ -77,7 +79,16 @@ class Composite:
     own metrics.
     """
 
-    def __init__(self, design: Design, rewards: Mapping[str, Reward]) -> None:
+    def __init__(
+        self,
+        design: Design,
+        rewards: Mapping[str, Reward] | None = None,
+        *,
+        backend: str | None = None,
+    ) -> None:
+        if rewards is None:
+            defaults = {} if backend is None else {"backend": backend}
+            rewards = {r: build(r, defaults=defaults) for r in design.references}
         missing = [r for r in design.references if r not in rewards]
         if missing:
             raise ConfigError(f"got no reward for {', '.join(missing)} of the design")

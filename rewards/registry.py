@@ -94,22 +94,28 @@ def available() -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.name)
 
 
-def build(reference: str, **options: Any) -> Reward:
-    """A reward from its reference; `options` are further keyword arguments of the outermost one.
+def build(reference: str, *, defaults: Mapping[str, Any] | None = None, **options: Any) -> Reward:
+    """A reward from its reference.
+
+    `options` are further keyword arguments of the outermost reward; `defaults` go to every reward
+    of the reference that takes such an argument and is not given one, e.g. {"backend": "docker"}.
 
     Raises `ConfigError` for an unknown name (with the nearest ones), wrong arguments, or a plug-in
     that fails to import (with the cause).
     """
-    return _build(parse(reference), options)
+    return _build(parse(reference), options, defaults or {})
 
 
-def _build(reference: Reference, options: Mapping[str, Any]) -> Reward:
+def _build(reference: Reference, options: Mapping[str, Any], defaults: Mapping[str, Any]) -> Reward:
     both = sorted(set(options) & set(reference.options))
     if both:
         raise ConfigError(f"got {', '.join(both)} twice for {reference.name}")
-    args = [_build(a, {}) if isinstance(a, Reference) else a for a in reference.args]
-    named = {**reference.options, **options}
-    named = {k: _build(v, {}) if isinstance(v, Reference) else v for k, v in named.items()}
+
+    def value(item: Any) -> Any:
+        return _build(item, {}, defaults) if isinstance(item, Reference) else item
+
+    args = [value(a) for a in reference.args]
+    named = {k: value(v) for k, v in {**reference.options, **options}.items()}
     target: Any = _factory(reference.name)
     if inspect.isfunction(target):
         target, args = FunctionReward, [target, *args]
@@ -119,12 +125,12 @@ def _build(reference: Reference, options: Mapping[str, Any]) -> Reward:
         return target
     if not callable(target):
         raise ConfigError(f"{reference.name} is {target!r}; expected a reward class or a function")
+    signature = inspect.signature(target)
+    named = {k: v for k, v in defaults.items() if k in signature.parameters} | named
     try:
-        inspect.signature(target).bind(*args, **named)
+        signature.bind(*args, **named)
     except TypeError as error:
-        raise ConfigError(
-            f"{reference.name}: {error}; it takes {inspect.signature(target)}"
-        ) from error
+        raise ConfigError(f"{reference.name}: {error}; it takes {signature}") from error
     reward = target(*args, **named)
     if not isinstance(reward, Reward):
         raise ConfigError(
