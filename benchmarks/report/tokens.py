@@ -1,0 +1,223 @@
+"""Sampled rollouts as token heat maps: what each token was given, in three views.
+
+Views: the local reward S, the token reward r = w_g G + w_s S, and the advantage. Everything that a
+model wrote is kept as plain text here; the template escapes it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from botgrpo.benchmarks.report.svg import visible
+from botgrpo.benchmarks.results import Cell, Json, SuiteResult, load_rollouts
+from botgrpo.sandbox.errors import ConfigError
+
+VIEWS = {"local": "local reward", "token_rewards": "token reward", "advantages": "advantage"}
+LEVELS = 4  # shades on each side of 0
+STEPS_SHOWN = 4
+ROLLOUTS_A_STEP = 3
+PANELS_MAX = 240  # keeps the page small; rollouts.jsonl holds the rest
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A token (or text between tokens, with empty `classes` and `note`)."""
+
+    text: str
+    classes: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A span of the reward in words."""
+
+    line: int
+    value: float | None
+    label: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One rollout on the page."""
+
+    arm: str
+    seed: int
+    step: int
+    id: str
+    verdict: str
+    reason: str
+    outcome: float | None
+    finish: str
+    prompt: str
+    pieces: tuple[Piece, ...]
+    findings: tuple[Finding, ...]
+    missing: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """All panels, the value at full colour of each view, and what was left out."""
+
+    panels: tuple[Panel, ...]
+    scales: Mapping[str, float]
+    left_out: int
+    problems: tuple[str, ...]
+
+
+def build_browser(suite: SuiteResult) -> Browser:
+    """Choose rollouts that can be compared (same seed, same steps in all arms) and colour them."""
+    chosen: list[tuple[Cell, Json]] = []
+    problems: list[str] = []
+    total = 0
+    per_arm = max(1, PANELS_MAX // len(suite.arms))
+    for arm in suite.arms:
+        for seed in suite.seeds:
+            cell = suite.cells[arm, seed]
+            rows, notes = load_rollouts(cell)
+            problems += notes
+            if rows:
+                picked = _pick(rows)[:per_arm]
+                chosen += [(cell, row) for row in picked]
+                total += len(rows)
+                break
+    scales = {view: _scale(view, [row for _, row in chosen]) for view in VIEWS}
+    panels = tuple(_checked_panel(cell, row, scales) for cell, row in chosen)
+    return Browser(panels, scales, total - len(panels), tuple(problems))
+
+
+def _pick(rows: Sequence[Json]) -> list[Json]:
+    """First, last and evenly spaced steps; within a step as many verdicts as possible."""
+    steps = sorted({row["step"] for row in rows})
+    places = np.linspace(0, len(steps) - 1, min(STEPS_SHOWN, len(steps))).round().astype(int)
+    picked: list[Json] = []
+    for step in (steps[i] for i in places):
+        here = [row for row in rows if row["step"] == step]
+        firsts = {str(row.get("verdict")): row for row in reversed(here)}
+        order = [*firsts.values(), *(r for r in here if r not in firsts.values())]
+        picked += order[:ROLLOUTS_A_STEP]
+    return picked
+
+
+def _numbers(row: Json, view: str, length: int) -> list[float | None] | None:
+    """T values of a view; None where the record has none that fit its tokens."""
+    values = row.get(view)
+    if not isinstance(values, list) or len(values) != length:
+        return None
+    return [float(v) if isinstance(v, int | float) and np.isfinite(v) else None for v in values]
+
+
+def _scale(view: str, rows: Sequence[Json]) -> float:
+    """Value at full colour: the 98th percentile of |value| over all shown tokens, never 0."""
+    found = [
+        abs(v)
+        for row in rows
+        for v in (_numbers(row, view, len(row.get("token_spans") or ())) or ())
+        if v
+    ]
+    return float(np.quantile(found, 0.98)) if found else 1.0
+
+
+def _checked_panel(cell: Cell, row: Json, scales: Mapping[str, float]) -> Panel:
+    try:
+        return _panel(cell, row, scales)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ConfigError(
+            f"{cell.folder / 'rollouts.jsonl'}: step {row['step']}, rollout {row.get('id')!r}: "
+            f"{type(error).__name__} {error}; token_spans are [start, end] pairs, spans have "
+            "start, end, value and label"
+        ) from error
+
+
+def _panel(cell: Cell, row: Json, scales: Mapping[str, float]) -> Panel:
+    text = str(row.get("completion", ""))
+    spans = row.get("token_spans") or []
+    views = {view: _numbers(row, view, len(spans)) for view in VIEWS}
+    missing = [f"no {VIEWS[v]}" for v, values in views.items() if values is None]
+    if not spans:
+        missing = ["no tokens recorded"]
+    outcome = row.get("outcome")
+    return Panel(
+        arm=cell.arm,
+        seed=cell.seed,
+        step=row["step"],
+        id=str(row.get("id", "")),
+        verdict=str(row.get("verdict", "")),
+        reason=str(row.get("reason", "")),
+        outcome=float(outcome) if isinstance(outcome, int | float) else None,
+        finish=str(row.get("finish_reason", "")),
+        prompt=_prompt(row.get("prompt", "")),
+        pieces=tuple(_pieces(text, spans, views, scales, row.get("spans") or [])),
+        findings=tuple(_findings(text, row.get("spans") or [])),
+        missing=tuple(missing),
+    )
+
+
+def _prompt(prompt: object) -> str:
+    if isinstance(prompt, list):
+        return "\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)
+    return str(prompt)
+
+
+def _findings(text: str, spans: Sequence[Json]) -> Iterator[Finding]:
+    for span in spans:
+        start, end = int(span["start"]), int(span["end"])
+        excerpt = text[start:end].strip("\n").split("\n")[0][:80]
+        yield Finding(
+            text.count("\n", 0, start) + 1, span.get("value"), str(span.get("label", "")), excerpt
+        )
+
+
+def _pieces(
+    text: str,
+    token_spans: Sequence[Sequence[int]],
+    views: Mapping[str, list[float | None] | None],
+    scales: Mapping[str, float],
+    spans: Sequence[Json],
+) -> Iterator[Piece]:
+    """Tokens in order. Tokens that share a character show it once; the others become small marks.
+
+    Characters that no token covers are shown without colour.
+    """
+    labels = sorted((int(s["start"]), int(s["end"]), str(s.get("label", ""))) for s in spans)
+    starts = [start for start, _, _ in labels]
+    at = 0
+    for i, (start, end) in enumerate(token_spans):
+        start, end = max(at, min(start, len(text))), min(end, len(text))
+        if start > at:
+            yield Piece(text[at:start], "", "")
+        shown = text[start:end] if end > start else ""
+        at = max(at, end)
+        values = {v: None if column is None else column[i] for v, column in views.items()}
+        # the last span that starts before the token's end is the innermost that can cover it
+        k = bisect_right(starts, max(start, end - 1)) - 1
+        reason = labels[k][2] if k >= 0 and labels[k][1] > start and shown else ""
+        yield Piece(shown, _classes(shown, values, scales), _note(values, reason))
+    if at < len(text):
+        yield Piece(text[at:], "", "")
+
+
+def _classes(shown: str, values: Mapping[str, float | None], scales: Mapping[str, float]) -> str:
+    """`l3`, `ln3`: local reward, third shade above or below 0; likewise `t` and `a`."""
+    names = ["z"] if not shown else ["nl"] if "\n" in shown else []
+    for view, value in values.items():
+        if value is None:
+            names.append(f"{view[0]}u")
+            continue
+        level = round(min(1.0, abs(value) / scales[view]) * LEVELS)
+        if level:
+            names.append(f"{view[0]}{'n' if value < 0 else ''}{level}")
+    return " ".join(names) or "o"
+
+
+def _note(values: Mapping[str, float | None], reason: str) -> str:
+    parts = [
+        f"{VIEWS[view]} {'unknown' if value is None else f'{value:+.3g}'}"
+        for view, value in values.items()
+    ]
+    return " · ".join([*parts, visible(reason)] if reason else parts)
