@@ -27,16 +27,16 @@ def grpo(
 ) -> Array:
     """GRPO with outcome supervision: (R_k - mean R) / (std R + eps), the same for every token.
 
-    R_k is the row's mean. Source: arXiv 2402.03300, section 4.1.2; population deviation by default,
-    as BoT-GRPO's paper writes its baseline (equation 1); ddof=1 is what TRL and verl divide by.
-    Rules for empty rows, single rollouts and equal rewards are those of `bot_grpo`, of which this is
-    the special case of constant rows.
+    R_k is the row's mean. Source: arXiv 2402.03300, section 4.1.2; population deviation by
+    default, as BoT-GRPO's paper writes its baseline (equation 1); TRL and verl take ddof=1.
+    Rules for empty rows, single rollouts and equal rewards are those of `bot_grpo`, of which this
+    is the special case of constant rows.
     """
     check_batch(rewards_K_T, mask_K_T)
     zeroed_K_T = where(mask_K_T, float64(rewards_K_T), 0.0)
     length_K = mask_K_T.sum(1)
     mean_K = zeroed_K_T.sum(1) / (length_K + (length_K == 0))
-    rows_K_T = zeroed_K_T * 0 + mean_K[:, None]
+    rows_K_T = where(mask_K_T, mean_K[:, None], 0.0)
     return bot_grpo_with_stats(rows_K_T, mask_K_T, eps=eps, ddof=ddof, groups_K=groups_K)[0]
 
 

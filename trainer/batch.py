@@ -94,8 +94,8 @@ def fill_unknown(
     value_N = np.where(known_N, local_N, 0.0)
     group_N = group_R[row_N]
     total_P = np.bincount(group_N, weights=weight_N, minlength=n_groups)
-    mean_P = np.bincount(group_N, weights=weight_N * value_N, minlength=n_groups)
-    mean_P = mean_P / np.where(total_P > 0, total_P, 1.0)
+    sum_P = np.bincount(group_N, weights=weight_N * value_N, minlength=n_groups)
+    mean_P = sum_P / np.where(total_P > 0, total_P, 1.0)
     return np.where(known_N, value_N, mean_P[group_N])
 
 
@@ -110,9 +110,7 @@ def advantages(
     extra = dict(options)
     if "uniform_group" in extra:
         extra.setdefault("outcomes_K", filled_R)
-    padded = ADVANTAGES[algorithm.advantage](
-        rewards_R_T, mask_R_T, groups_K=batch.group_R, **extra
-    )
+    padded = ADVANTAGES[algorithm.advantage](rewards_R_T, mask_R_T, groups_K=batch.group_R, **extra)
     inside_R_T = np.arange(rewards_R_T.shape[1])[None] < batch.length_R[:, None]
     _, stats = bot_grpo_ragged(batch.reward_N[keep_N], batch.row_N[keep_N], batch.group_R)
     return padded[inside_R_T], stats
@@ -121,7 +119,8 @@ def advantages(
 def _pad(x_N: np.ndarray, keep_N: np.ndarray, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
     width = int(batch.length_R.max()) if len(batch.length_R) else 0
     inside = np.arange(width)[None] < batch.length_R[:, None]
-    padded, mask = np.zeros(inside.shape), np.zeros(inside.shape, dtype=bool)
+    padded: np.ndarray = np.zeros(inside.shape)
+    mask: np.ndarray = np.zeros(inside.shape, dtype=bool)
     padded[inside] = x_N
     mask[inside] = keep_N
     return padded, mask
@@ -136,7 +135,7 @@ def reward_metrics(
     sums_R = np.bincount(batch.row_N, weights=batch.reward_N, minlength=len(scored))
     mean_R = sums_R / np.maximum(batch.length_R, 1)
     live = np.asarray(stats.rollouts) >= 2
-    spread_P = [outcomes_of(batch, p).std() for p in np.flatnonzero(live)]
+    spread_P = [outcomes_of(batch, int(p)).std() for p in np.flatnonzero(live)]
     between, within = np.asarray(stats.between)[live], np.asarray(stats.within)[live]
     sigma = np.hypot(between, within)
     mean_a_R = np.bincount(batch.row_N, weights=advantages_N, minlength=len(scored))
@@ -159,7 +158,8 @@ def reward_metrics(
     for name in sorted({key for score in scores for key in score.metrics}):
         values = [s.metrics[name] for s in scores if name in s.metrics and s.outcome is not None]
         if values:
-            metrics[f"rewards/{name}/mean"] = _mean(values)
+            prefix = "" if name.startswith("rewards/") else "rewards/"
+            metrics[f"{prefix}{name}/mean"] = _mean(values)
     for verdict in sorted({s.verdict for s in scores if s.verdict}):
         share = sum(s.verdict == verdict for s in scores) / len(scores)
         metrics[f"sandbox/verdict/{verdict}"] = share
@@ -168,7 +168,8 @@ def reward_metrics(
 
 def outcomes_of(batch: Batch, group: int) -> np.ndarray:
     """Scored outcomes of one group."""
-    return batch.outcome_R[(batch.group_R == group) & batch.scored_R]
+    outcomes: np.ndarray = batch.outcome_R[(batch.group_R == group) & batch.scored_R]
+    return outcomes
 
 
 def _mean(values: Any) -> float:

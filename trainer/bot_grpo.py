@@ -122,7 +122,9 @@ def bot_grpo_with_stats(
         out_K_T = np.zeros_like(rewards_K_T, dtype=_float_dtype(rewards_K_T))
     groups = segments.index_like(np.zeros(n_rows) if groups_K is None else groups_K, rewards_K_T)
     advantages_N, stats = bot_grpo_ragged(rewards_K_T[mask_K_T], row_N, groups, **options)
-    out_K_T[mask_K_T] = advantages_N.to(out_K_T.dtype) if segments.is_torch(out_K_T) else advantages_N
+    out_K_T[mask_K_T] = (
+        advantages_N.to(out_K_T.dtype) if segments.is_torch(out_K_T) else advantages_N
+    )
     return out_K_T, stats
 
 
@@ -158,9 +160,11 @@ def bot_grpo_ragged(
     r_N = segments.float64(rewards_N)
     n_rows = int(group_R.shape[0])
     n_groups = int(group_R.max()) + 1 if n_rows else 0
+    if not bool((abs(r_N) < float("inf")).all()):  # False for NaN as well
+        raise ValueError(
+            "a reward inside the mask is NaN or infinite; mask what nobody could score"
+        )
     ones_N = r_N * 0 + 1
-    if not bool((r_N == r_N).all()) or not bool((abs(r_N) < float("inf")).all()):
-        raise ValueError("a reward inside the mask is NaN or infinite; mask what nobody could score")
 
     length_R = segments.segment_sum(ones_N, row_N, n_rows)
     valid_R = segments.float64(length_R > 0)
@@ -201,9 +205,7 @@ def bot_grpo_ragged(
     group_N = group_R[row_N]
     advantages_N = (r_N - centre_R[row_N]) / (divisor_P + eps)[group_N]
     advantages_N = segments.where(live_P[group_N], advantages_N, 0.0)
-    return advantages_N, BotStats(
-        mu_P, between_P**0.5, within_P**0.5, sigma_P, rollouts_P, live_P
-    )
+    return advantages_N, BotStats(mu_P, between_P**0.5, within_P**0.5, sigma_P, rollouts_P, live_P)
 
 
 def check_batch(rewards_K_T: Array, mask_K_T: Array) -> None:

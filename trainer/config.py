@@ -1,7 +1,7 @@
 """A run's configuration: frozen, validated before anything heavy starts, written out whole.
 
-TOML in, defaults are the vetted setting. `--set a.b=c` overrides one value; an unknown key or a value
-out of range is a `ConfigError` that names the key, what was got and what is allowed.
+TOML in, defaults are the vetted setting. `--set a.b=c` overrides one value; an unknown key or a
+value out of range is a `ConfigError` that names the key, what was got and what is allowed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from botgrpo.sandbox.errors import ConfigError
@@ -157,9 +158,14 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
 
 
+def parse_text(text: str) -> dict[str, Any]:
+    """TOML text that we wrote ourselves."""
+    return tomllib.loads(text)
+
+
 def override(data: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
     """`data` with each `a.b=c` applied; c is a TOML value, or text where it is none."""
-    result = json.loads(json.dumps(data))
+    result: dict[str, Any] = json.loads(json.dumps(data))
     for assignment in assignments:
         key, separator, text = assignment.partition("=")
         if not separator or not key.strip():
@@ -184,33 +190,16 @@ def set_key(data: dict[str, Any], dotted: str, value: Any) -> None:
 
 
 def to_toml(data: Mapping[str, Any]) -> str:
-    """TOML of nested dictionaries with strings, numbers, booleans and lists; None is left out."""
-    lines: list[str] = []
-    _write_table(data, (), lines)
-    return "\n".join(lines).strip() + "\n"
+    """TOML of nested dictionaries; None is left out, since TOML has no word for it."""
+    return tomli_w.dumps(_without_none(data))
 
 
-def _write_table(table: Mapping[str, Any], path: tuple[str, ...], lines: list[str]) -> None:
-    plain = {k: v for k, v in table.items() if v is not None and not isinstance(v, Mapping)}
-    if path and (plain or not table):
-        lines += ["", "[" + ".".join(_key(part) for part in path) + "]"]
-    lines += [f"{_key(key)} = {_value(value)}" for key, value in plain.items()]
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            _write_table(value, (*path, key), lines)
-
-
-def _key(key: str) -> str:
-    bare = key.replace("_", "a").replace("-", "a")
-    return key if bare.isascii() and bare.isalnum() else json.dumps(key)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_value(v) for v in value) + "]"
-    return json.dumps(value)
+def _without_none(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_none(value) if isinstance(value, Mapping) else value
+        for key, value in data.items()
+        if value is not None
+    }
 
 
 PolicyConfig.model_rebuild()

@@ -112,9 +112,7 @@ class Run:
         )
         generated = clock()
         scores = runner.run(self._score(self.reward, rollouts))
-        batch = batches.make_batch(
-            rollouts, scores, w_g=config.reward.w_g, w_s=config.reward.w_s
-        )
+        batch = batches.make_batch(rollouts, scores, w_g=config.reward.w_g, w_s=config.reward.w_s)
         scored = clock()
         advantages_N, stats = batches.advantages(
             batch, self.algorithm, config.algorithm_options, w_g=config.reward.w_g
@@ -168,6 +166,11 @@ class Run:
         ]
 
     def _evaluate(self, step: int, runner: asyncio.Runner) -> None:
+        record = self.evaluate(step, runner)
+        checkpoint.append(self.out / "eval.jsonl", record)
+        self.progress("eval", record)
+
+    def evaluate(self, step: int, runner: asyncio.Runner) -> dict[str, Any]:
         """One sampled completion of each held-out prompt, judged without noise."""
         began = time.perf_counter()
         items = self.task.eval_items(self.config.run.eval_prompts)
@@ -182,10 +185,8 @@ class Run:
             samples += chunk
             rollouts += texts
         scores = runner.run(self._score(self.judge, rollouts))
-        record = {"step": step, **evaluation(scores, samples)}
-        record["seconds"] = time.perf_counter() - began
-        checkpoint.append(self.out / "eval.jsonl", record)
-        self.progress("eval", record)
+        rates = evaluation(scores, samples)
+        return {"step": step, **rates, "seconds": time.perf_counter() - began}
 
     def _sample(
         self, items: Sequence[Item], k: int, keys: Sequence[int], seed: int, prefix: str
@@ -253,9 +254,7 @@ class Run:
             checkpoint.append(self.out / "rollouts.jsonl", {"step": step, **record})
 
     def _save(self, step: int) -> None:
-        checkpoint.save(
-            self.out / "checkpoints", step, self.policy.model, self.optimizer, {}
-        )
+        checkpoint.save(self.out / "checkpoints", step, self.policy.model, self.optimizer, {})
 
     def _restore(self) -> int:
         """Step of the newest checkpoint, with weights, optimiser and files set back to it."""

@@ -17,9 +17,22 @@ class Item:
 
 
 class Task(Protocol):
-    """A source of prompts; deterministic in its arguments."""
+    """A source of prompts; deterministic in its arguments.
 
-    name: str
+    Attributes:
+        name: as in a configuration.
+        judge: reference of the reward that scores held-out completions.
+        metrics: what that reward measures, each in 0..1; a suite's primary metric is one of them.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def judge(self) -> str: ...
+
+    @property
+    def metrics(self) -> tuple[str, ...]: ...
 
     def train_items(self, seed: int) -> Sequence[Item]:
         """Prompts in the order in which a run with this seed sees them; walked cyclically."""

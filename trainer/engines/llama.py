@@ -66,7 +66,8 @@ class LlamaDecoder:
     @torch.no_grad()
     def load(self, model: Any) -> None:
         def cast(x: Tensor) -> Tensor:
-            return x.detach().to(self.dtype)
+            # a copy even where the type is the same: what decodes must not be half updated
+            return x.detach().to(self.dtype, copy=True)
 
         self.layers = [
             Layer(
@@ -89,7 +90,8 @@ class LlamaDecoder:
         ]
         self.embedding = cast(model.model.embed_tokens.weight)
         self.norm = cast(model.model.norm.weight)
-        self.head = cast(model.lm_head.weight)
+        tied = model.lm_head.weight is model.model.embed_tokens.weight
+        self.head = self.embedding if tied else cast(model.lm_head.weight)
         device = self.embedding.device
         self.cos, self.sin = self.cos.to(device), self.sin.to(device)
 
@@ -120,7 +122,7 @@ class LlamaDecoder:
         scale = self.head_dim**-0.5
         for layer, (keys, values) in zip(self.layers, cache, strict=True):
             h = F.rms_norm(x, (x.shape[-1],), layer.norm_attention, self.eps)
-            q, k, v = F.linear(h, layer.qkv).split((q_size, kv_size, kv_size), -1)
+            q, k, v = F.linear(h, layer.qkv).split((q_size, kv_size, kv_size), -1)  # type: ignore[no-untyped-call]
             q = _rotate(q.view(rows, width, self.heads, -1).transpose(1, 2), cos, sin)
             k = _rotate(k.view(rows, width, self.kv_heads, -1).transpose(1, 2), cos, sin)
             keys[:rows, :, column:end] = k

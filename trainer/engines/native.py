@@ -82,7 +82,10 @@ class NativeEngine:
                     used = width + t
                     for i, (key, value) in enumerate(cache):
                         # only the columns in use are worth copying
-                        fresh = (key.new_empty((len(keep), *key.shape[1:])), value.new_empty((len(keep), *value.shape[1:])))
+                        fresh = (
+                            key.new_empty((len(keep), *key.shape[1:])),
+                            value.new_empty((len(keep), *value.shape[1:])),
+                        )
                         fresh[0][:, :, :used] = key[keep, :, :used]
                         fresh[1][:, :, :used] = value[keep, :, :used]
                         cache[i] = fresh

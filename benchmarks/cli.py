@@ -1,0 +1,166 @@
+"""The command `botgrpo`: words to functions. Everything heavy is imported by the function that
+needs it, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+
+from botgrpo.sandbox.errors import BotgrpoError, ConfigError
+
+EPILOG = "Exit status: 0 done, 1 a run failed, 2 a wrong call or configuration."
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse, run, and turn errors into a message and an exit status."""
+    arguments = parser().parse_args(argv)
+    # waiting threads must not spin: they would starve the sandbox on the same cores
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    try:
+        run: Callable[[argparse.Namespace], int] = arguments.run
+        return run(arguments)
+    except ConfigError as error:
+        print(f"botgrpo: {error}", file=sys.stderr)
+        return 2
+    except BotgrpoError as error:
+        print(f"botgrpo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("botgrpo: stopped; what was finished is kept (--resume goes on)", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader of a pipe has gone: nobody is left to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(
+        prog="botgrpo",
+        description="Which reward should I train my model with, and what will it do to learning?",
+        epilog=EPILOG,
+    )
+    top.add_argument("--version", action=_Version)
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _training(commands)
+    _rewards(commands)
+    _machine(commands)
+    return top
+
+
+class _Version(argparse.Action):
+    """Reads the version only when asked for it."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        super().__init__(option_strings, dest, nargs=0, help="show the version and exit")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"botgrpo {version('botgrpo')}")
+        except PackageNotFoundError:
+            print("botgrpo (not installed)")
+        parser.exit()
+
+
+def _command(where: object, name: str, target: str, help: str) -> argparse.ArgumentParser:
+    """A sub-command that runs `botgrpo.benchmarks.commands:target`."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        from botgrpo.benchmarks import commands
+
+        result: int = getattr(commands, target)(arguments)
+        return result
+
+    made: argparse.ArgumentParser = where.add_parser(name, help=help, description=help)  # type: ignore[attr-defined]
+    made.set_defaults(run=run)
+    return made
+
+
+def _group(where: object, name: str, help: str) -> object:
+    made = where.add_parser(name, help=help, description=help)  # type: ignore[attr-defined]
+    return made.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+
+def _training(commands: object) -> None:
+    bench = _command(commands, "bench", "bench", "compare reward designs by what training does")
+    bench.add_argument("suite", metavar="SUITE", help="name of a shipped suite, or a .toml file")
+    bench.add_argument("--out", metavar="DIR", help="folder of the results (default: runs/SUITE)")
+    bench.add_argument("--resume", action="store_true", help="go on with what lies there")
+    bench.add_argument("--executor", choices=["local"], default="local", help="where cells run")
+    bench.add_argument("--workers", type=int, metavar="N", help="cells at a time (default: cores)")
+    bench.add_argument("--plan", action="store_true", help="say what would run, and stop")
+
+    report = _command(commands, "report", "report", "write DIR/report.html, one offline file")
+    report.add_argument("dir", metavar="DIR", help="folder that `botgrpo bench` wrote")
+
+    train = _command(commands, "train", "train", "one run of training")
+    _config_argument(train)
+    train.add_argument("--out", metavar="DIR", help="folder of the run (default: runs/NAME)")
+    train.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    train.add_argument("--plan", action="store_true", help="show the resolved plan, and stop")
+
+    sft = _command(commands, "sft", "sft", "the warm start: supervised steps on the task's corpus")
+    _config_argument(sft)
+    sft.add_argument("--out", metavar="DIR", help="folder of the model (default: the cache)")
+
+    evaluate = _command(commands, "eval", "evaluate", "held-out rates of a run or a configuration")
+    evaluate.add_argument("target", metavar="CONFIG|DIR", help="a configuration, or a run's folder")
+    evaluate.add_argument("--prompts", type=int, default=256, help="held-out prompts (default 256)")
+
+    algorithms = _group(commands, "algorithms", "the training methods")
+    _command(algorithms, "list", "algorithms_list", "one line each")
+    show = _command(algorithms, "show", "algorithms_show", "source, parts and defaults of one")
+    show.add_argument("name", metavar="NAME")
+
+
+def _rewards(commands: object) -> None:
+    score = _command(commands, "score", "score", "score stored rollouts with a reward")
+    score.add_argument("--reward", required=True, metavar="NAME", help="reward, path.py:name")
+    score.add_argument(
+        "--in", required=True, dest="input", metavar="R.jsonl", help="or - for stdin"
+    )
+    score.add_argument("--out", default="-", metavar="S.jsonl", help="default: standard output")
+    score.add_argument("--tokenizer", metavar="T", help="folder that supplies tokens where absent")
+    score.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
+
+    rewards = _group(commands, "rewards", "what can score a rollout")
+    _command(rewards, "list", "rewards_list", "every reward that can be named")
+    show = _command(rewards, "show", "rewards_show", "ranges, needs and version of one")
+    show.add_argument("name", metavar="NAME")
+    validate = _command(
+        rewards, "validate", "rewards_validate", "check a reward on its own examples"
+    )
+    validate.add_argument("name", metavar="NAME")
+
+
+BACKENDS = "sandbox: auto, docker, bubblewrap, or unsafe (no isolation)"
+
+
+def _machine(commands: object) -> None:
+    sandbox = _group(commands, "sandbox", "where what a model wrote is judged")
+    doctor = _command(sandbox, "doctor", "sandbox_doctor", "what isolates on this machine")
+    doctor.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
+    doctor.add_argument("--prepare", action="store_true", help="install the worker now")
+
+    models = _group(commands, "models", "weights in the cache")
+    _command(models, "list", "models_list", "known models, and which are there")
+    fetch = _command(
+        models, "fetch", "models_fetch", "bring weights into the cache, checked by hash"
+    )
+    fetch.add_argument("name", metavar="NAME")
+
+
+def _config_argument(command: argparse.ArgumentParser) -> None:
+    command.add_argument("config", metavar="CONFIG", help="name of a shipped one, or a .toml file")
+    command.add_argument(
+        "--set", action="append", default=[], metavar="a.b=c", help="override one value"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""What each command does. Heavy modules are imported inside: `rewards list` needs no torch."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from botgrpo.sandbox.errors import ConfigError
+
+if TYPE_CHECKING:
+    from botgrpo.trainer.config import Config
+
+
+def bench(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import runner, suite
+    from botgrpo.benchmarks.report import verdict_text, write_report
+    from botgrpo.benchmarks.results import load_suite
+
+    loaded = suite.load(arguments.suite)
+    plans = suite.cells(loaded)
+    if arguments.plan:
+        print(suite.plan_text(loaded, plans))
+        return 0
+    out = Path(arguments.out or f"runs/{loaded.name}")
+    workers = runner.worker_count(arguments.workers)
+    _require_sandbox(plans[0].config.sandbox)
+    failed = runner.Bench(loaded, out, workers, resume=arguments.resume).run()
+    path = write_report(out)
+    print(verdict_text(load_suite(out)))
+    print(f"\nReport: {path}")
+    runner.require_all(failed)
+    return 0
+
+
+def report(arguments: Namespace) -> int:
+    from botgrpo.benchmarks.report import verdict_text, write_report
+    from botgrpo.benchmarks.results import load_suite
+
+    folder = Path(arguments.dir)
+    path = write_report(folder)
+    print(verdict_text(load_suite(folder)))
+    print(f"\nReport: {path}")
+    return 0
+
+
+def train(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import training
+
+    config = _config(arguments)
+    if arguments.plan:
+        print(training.plan_text(config))
+        return 0
+    out = Path(arguments.out or f"runs/{config.name}")
+    _require_sandbox(config.sandbox)
+    training.train(config, out, resume=arguments.resume)
+    return 0
+
+
+def sft(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import training
+
+    out = Path(arguments.out) if arguments.out else None
+    print(training.warm_start(_config(arguments), out))
+    return 0
+
+
+def evaluate(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import training
+
+    target = Path(arguments.target)
+    if target.is_dir():
+        record = training.evaluate_run(target, arguments.prompts)
+    else:
+        config = training.load_config(arguments.target, ())
+        record = training.evaluate_config(config, arguments.prompts)
+    for key, value in record.items():
+        print(f"{key:14} {value:.4f}" if isinstance(value, float) else f"{key:14} {value}")
+    return 0
+
+
+def algorithms_list(arguments: Namespace) -> int:
+    from botgrpo.trainer.algorithms import ALGORITHMS
+
+    for entry in ALGORITHMS.values():
+        print(f"{entry.name:12} {entry.summary}")
+    return 0
+
+
+def algorithms_show(arguments: Namespace) -> int:
+    from dataclasses import fields
+
+    from botgrpo.trainer.algorithms import algorithm
+
+    entry = algorithm(arguments.name)
+    for field in fields(entry):
+        print(f"{field.name:12} {getattr(entry, field.name)}")
+    return 0
+
+
+def score(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import scoring
+    from botgrpo.rewards.records import read_rollouts, write_scores
+    from botgrpo.rewards.registry import build_with
+
+    reward = build_with(arguments.reward, backend=arguments.backend)
+    rollouts = read_rollouts(arguments.input)
+    if arguments.tokenizer:
+        from transformers import AutoTokenizer
+
+        from botgrpo.trainer.models import locate
+
+        tokenizer = AutoTokenizer.from_pretrained(locate(arguments.tokenizer))
+        rollouts = scoring.with_tokens(rollouts, tokenizer)
+    scores = scoring.score(reward, rollouts)
+    write_scores(arguments.out, scores)
+    missing = sum(s.outcome is None for s in scores)
+    print(f"{len(rollouts)} rollouts scored, {missing} unscored", file=sys.stderr)
+    return 0
+
+
+def rewards_list(arguments: Namespace) -> int:
+    from botgrpo.rewards.registry import available
+
+    entries = available()
+    width = max(len(entry.name) for entry in entries)
+    for entry in entries:
+        print(f"{entry.name:{width}}  {entry.summary()}")
+    return 0
+
+
+def rewards_show(arguments: Namespace) -> int:
+    from dataclasses import fields
+
+    from botgrpo.rewards.registry import build
+
+    spec = build(arguments.name).spec
+    for field in fields(spec):
+        print(f"{field.name:14} {getattr(spec, field.name)}")
+    return 0
+
+
+def rewards_validate(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import scoring
+    from botgrpo.rewards.registry import build
+    from botgrpo.rewards.validate import Check, validate
+
+    async def run() -> list[Check]:
+        reward = build(arguments.name)
+        try:
+            return await validate(reward)
+        finally:
+            await scoring.close(reward)
+
+    checks = asyncio.run(run())
+    for check in checks:
+        print(f"{'ok  ' if check.ok else 'FAIL'}  {check.name}: {check.detail}")
+    return 0 if all(check.ok for check in checks) else 1
+
+
+def sandbox_doctor(arguments: Namespace) -> int:
+    from botgrpo.sandbox import doctor
+
+    return doctor.main(arguments.backend, prepare=arguments.prepare)
+
+
+def models_list(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import shipped
+    from botgrpo.trainer.models import KNOWN, models_dir
+
+    for name, known in KNOWN.items():
+        there = (models_dir() / name / "config.json").is_file()
+        print(f"{name:16} {'in the cache' if there else 'not fetched '}  {known.note}")
+    for path in sorted((shipped.ROOT / "checkpoints").glob("*/")):
+        print(f"{path.name:16} shipped       warm start of the micro policy")
+    return 0
+
+
+def models_fetch(arguments: Namespace) -> int:
+    from botgrpo.trainer.models import fetch
+
+    print(fetch(arguments.name, progress=lambda line: print(line, file=sys.stderr)))
+    return 0
+
+
+def _config(arguments: Namespace) -> Config:
+    from botgrpo.benchmarks import training
+
+    return training.load_config(arguments.config, arguments.set)
+
+
+def _require_sandbox(backend: str) -> None:
+    """Fail before anything heavy starts where nothing can be isolated."""
+    from botgrpo.sandbox.backends import chooser
+
+    if backend not in ("auto", "docker", "bubblewrap", "unsafe"):
+        raise ConfigError(f"sandbox is {backend!r}; allowed: auto, docker, bubblewrap, unsafe")
+    chooser(backend)()

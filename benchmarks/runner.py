@@ -1,0 +1,208 @@
+"""The main job: every cell of a suite as a process of its own, resumed, retried, never dropped."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from botgrpo.benchmarks import suite as suites
+from botgrpo.benchmarks.progress import Progress, duration
+from botgrpo.benchmarks.suite import CellPlan, Suite
+from botgrpo.sandbox.errors import ConfigError, RunFailed
+from botgrpo.trainer import manifest
+from botgrpo.trainer.config import to_toml
+
+ATTEMPTS = 2
+POLL_S = 0.5
+
+
+@dataclass(slots=True)
+class Cell:
+    """A cell on its way: its plan, its process, how often it was tried."""
+
+    plan: CellPlan
+    folder: Path
+    attempts: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    log: TextIO | None = None
+    state: str = "waiting"  # waiting, running, finished, failed
+    note: str = ""
+
+    def steps_done(self) -> int:
+        """Steps that the cell has written; cheap enough to ask twice a second."""
+        path = self.folder / "metrics.jsonl"
+        return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@dataclass(slots=True)
+class Bench:
+    """Runs a suite into a folder.
+
+    Args:
+        suite: the checked suite.
+        out: its folder; `resume` goes on with what lies there.
+        workers: cells side by side, one torch thread each.
+    """
+
+    suite: Suite
+    out: Path
+    workers: int
+    resume: bool = False
+    cells: list[Cell] = field(default_factory=list)
+
+    def run(self) -> list[Cell]:
+        """Run all cells; returns those that failed. The folder is ready for `report`."""
+        self._prepare()
+        total = sum(cell.plan.config.run.steps for cell in self.cells)
+        began = time.monotonic()
+        at_start = sum(cell.steps_done() for cell in self.cells)
+        with Progress(total=total, label=f"bench {self.suite.name}") as progress:
+            try:
+                while any(cell.state in ("waiting", "running") for cell in self.cells):
+                    self._start_waiting(progress)
+                    time.sleep(POLL_S)
+                    self._collect(progress)
+                    done = sum(cell.steps_done() for cell in self.cells)
+                    finished = sum(cell.state == "finished" for cell in self.cells)
+                    left = _time_left(done - at_start, total - done, time.monotonic() - began)
+                    progress.update(done, f"{finished} of {len(self.cells)} cells finished, {left}")
+            except BaseException:
+                self._stop_all()
+                raise
+        return [cell for cell in self.cells if cell.state == "failed"]
+
+    def _prepare(self) -> None:
+        plans = suites.cells(self.suite)
+        record = suites.resolved(self.suite, plans)
+        path = self.out / "suite.toml"
+        text = to_toml(record)
+        if path.exists() and not self.resume:
+            raise ConfigError(
+                f"{self.out} holds a suite already: add --resume to go on with it, or choose "
+                "another folder with --out"
+            )
+        if path.exists() and path.read_text() != text:
+            raise ConfigError(
+                f"{path} is not this suite as it stands now, so its cells cannot be mixed with "
+                "new ones; choose another folder with --out"
+            )
+        self.out.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        manifest.write(self.out / "manifest.json", suite=self.suite.name, seeds=self.suite.seeds)
+        for plan in plans:
+            folder = plan.folder(self.out)
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "error.txt").unlink(missing_ok=True)
+            (folder / "config.toml").write_text(to_toml(plan.config.model_dump()))
+            self.cells.append(Cell(plan, folder))
+
+    def _start_waiting(self, progress: Progress) -> None:
+        running = sum(cell.state == "running" for cell in self.cells)
+        for cell in self.cells:
+            if running >= self.workers:
+                return
+            if cell.state == "waiting":
+                self._start(cell)
+                running += 1
+
+    def _start(self, cell: Cell) -> None:
+        cell.attempts += 1
+        cell.state = "running"
+        cell.log = (cell.folder / "log.txt").open("a")
+        command = [sys.executable, "-m", "botgrpo.benchmarks.cli", "train"]
+        command += [str(cell.folder / "config.toml"), "--out", str(cell.folder), "--resume"]
+        cell.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=cell.log,
+            stderr=subprocess.STDOUT,
+            env=cell_environment(),
+            start_new_session=True,
+        )
+
+    def _collect(self, progress: Progress) -> None:
+        for cell in self.cells:
+            if cell.process is None or (code := cell.process.poll()) is None:
+                continue
+            cell.process = None
+            if cell.log:
+                cell.log.close()
+            name = f"{cell.plan.arm}, seed {cell.plan.seed}"
+            if code == 0:
+                cell.state = "finished"
+                progress.say(f"{name}: {_last_eval(cell, self.suite.primary.metric)}")
+                continue
+            cell.note = _tail(cell.folder / "log.txt")
+            # a wrong configuration will not get better by trying again
+            retry = cell.attempts < ATTEMPTS and code != 2
+            cell.state = "waiting" if retry else "failed"
+            what = "trying again from its checkpoint" if retry else "given up"
+            progress.say(f"{name}: exit status {code}, {what}: {cell.note}")
+            if not retry:
+                (cell.folder / "error.txt").write_text(f"exit status {code}: {cell.note}\n")
+
+    def _stop_all(self) -> None:
+        for cell in self.cells:
+            if cell.process:
+                cell.process.terminate()
+        for cell in self.cells:
+            if cell.process:
+                try:
+                    cell.process.wait(timeout=10)
+                except subprocess.TimeoutExpired:
+                    cell.process.kill()
+
+
+def worker_count(asked: int | None) -> int:
+    """Cells at a time: as asked, else one for each core that this process may use."""
+    if asked is not None and asked < 1:
+        raise ConfigError(f"--workers {asked}: at least 1")
+    return asked or len(os.sched_getaffinity(0))
+
+
+def cell_environment() -> dict[str, str]:
+    """One thread a cell: two spinning thread pools on the same cores starve each other."""
+    threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+    return {
+        **os.environ,
+        **threads,
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+
+
+def require_all(failed: Sequence[Cell]) -> None:
+    """Raise RunFailed where a cell could not be finished, naming each and its log."""
+    if failed:
+        lines = [f"  {c.plan.arm} seed {c.plan.seed}: {c.folder / 'log.txt'}" for c in failed]
+        raise RunFailed(
+            f"{len(failed)} cells failed; the report shows them. Their logs:\n"
+            + "\n".join(lines)
+            + "\nMend the cause and go on with --resume"
+        )
+
+
+def _time_left(done: int, left: int, seconds: float) -> str:
+    if done <= 0:
+        return "starting"
+    return f"about {duration(seconds / done * left)} left"
+
+
+def _last_eval(cell: Cell, metric: str) -> str:
+    path = cell.folder / "eval.jsonl"
+    rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_text().splitlines()]
+    value = rows[-1].get(metric)
+    shown = "unscored" if value is None else f"{value:.2f}"
+    return f"{metric} {shown} at step {rows[-1]['step']}"
+
+
+def _tail(path: Path) -> str:
+    lines = path.read_text(errors="replace").strip().splitlines() if path.exists() else []
+    return lines[-1] if lines else "no output"

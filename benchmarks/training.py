@@ -1,0 +1,176 @@
+"""One run from the command line: its folder, its warm start, its progress, its resumption."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from botgrpo.benchmarks import assemble, shipped
+from botgrpo.benchmarks.progress import Progress
+from botgrpo.sandbox.errors import ConfigError
+from botgrpo.trainer import config as configs
+from botgrpo.trainer.config import Config
+
+
+def load_config(name_or_path: str, assignments: Iterable[str]) -> Config:
+    """A shipped or own configuration with overrides, checked before a model is loaded."""
+    path = shipped.find("configs", name_or_path)
+    config = configs.parse(configs.override(configs.read_toml(path), assignments), str(path))
+    assemble.check(config, where=str(path))
+    return config
+
+
+def train(config: Config, out: Path, *, resume: bool) -> None:
+    """Run `config` into `out`; with `resume`, go on from its last checkpoint."""
+    text = configs.to_toml(config.model_dump())
+    written = out / "config.toml"
+    started = (out / "metrics.jsonl").exists() or (out / "eval.jsonl").exists()
+    if started and not resume:
+        raise ConfigError(
+            f"{out} holds a run already: add --resume to go on with it, or choose another folder "
+            "with --out"
+        )
+    if resume and written.exists() and started:
+        _require_same(written, text)
+    out.mkdir(parents=True, exist_ok=True)
+    written.write_text(text)
+    run = _run(config, out)
+    steps = config.run.steps
+    with Progress(total=steps, label=config.name) as bar:
+        run.progress = lambda kind, numbers: _show(bar, kind, numbers)
+        run.train(resume=resume)
+
+
+def _run(config: Config, out: Path) -> Any:
+    # torch and transformers arrive here, after everything that can be checked without them
+    from botgrpo.trainer import manifest
+    from botgrpo.trainer.loop import Run
+    from botgrpo.trainer.models import model_hash
+
+    folder = warm_start(config) if config.policy.warm_start else assemble.model_folder(config)
+    reward, judge = assemble.reward(config), assemble.judge(config)
+    run = Run(
+        config=config,
+        policy=assemble.policy(folder),
+        task=assemble.task(config.task),
+        reward=reward,
+        judge=judge,
+        out=out,
+    )
+    manifest.write(
+        out / "manifest.json",
+        seed=config.run.seed,
+        model={"name": config.policy.model, "sha256": model_hash(folder)},
+        reward={"version": reward.spec.version},
+        sandbox=assemble.describe_sandbox(config.sandbox),
+    )
+    return run
+
+
+def warm_start(config: Config, out: Path | None = None) -> Path:
+    """The model after its supervised steps, from the cache where the same was made before."""
+    from botgrpo.benchmarks import warm_start as warm
+
+    if config.policy.warm_start is None:
+        raise ConfigError(
+            f"configuration {config.name!r} has no [policy.warm_start]; add one, or set "
+            "policy.warm_start.steps"
+        )
+    return warm.warm_started(config, out, say=lambda line: print(line, file=sys.stderr))
+
+
+def evaluate_run(folder: Path, prompts: int) -> dict[str, Any]:
+    """Held-out rates of a run's newest checkpoint."""
+    from botgrpo.trainer import checkpoint
+
+    config = configs.parse(configs.read_toml(folder / "config.toml"), str(folder / "config.toml"))
+    found = checkpoint.latest(folder / "checkpoints")
+    if found is None:
+        raise ConfigError(f"{folder} has no checkpoint yet; run `botgrpo train` into it first")
+    run = _run_for_eval(config, prompts)
+    checkpoint.restore(found, run.policy.model, run.optimizer)
+    run.engine.sync()
+    return _evaluated(run)
+
+
+def evaluate_config(config: Config, prompts: int) -> dict[str, Any]:
+    """Held-out rates of a configuration's first weights."""
+    return _evaluated(_run_for_eval(config, prompts))
+
+
+def _run_for_eval(config: Config, prompts: int) -> Any:
+    from botgrpo.trainer.loop import Run
+
+    data = configs.override(config.model_dump(), [f"run.eval_prompts={prompts}"])
+    config = configs.parse(data, config.name)
+    folder = warm_start(config) if config.policy.warm_start else assemble.model_folder(config)
+    judge = assemble.judge(config)
+    return Run(
+        config=config,
+        policy=assemble.policy(folder),
+        task=assemble.task(config.task),
+        reward=judge,
+        judge=judge,
+        out=Path(),
+    )
+
+
+def _evaluated(run: Any) -> dict[str, Any]:
+    async def close() -> None:
+        if aclose := getattr(run.judge, "aclose", None):
+            await aclose()
+
+    with asyncio.Runner() as runner:
+        record: dict[str, Any] = run.evaluate(0, runner)
+        runner.run(close())
+    return record
+
+
+def plan_text(config: Config) -> str:
+    """What a run would do, from its configuration alone."""
+    sampling, run = config.sampling, config.run
+    rollouts = sampling.prompts * sampling.group_size
+    evals = 1 + run.steps // run.eval_every + (run.steps % run.eval_every > 0)
+    return "\n".join(
+        [
+            f"{config.name}: {config.algorithm} on the task {config.task}",
+            f"model        {config.policy.model} at {assemble.model_folder(config)}",
+            f"reward       w_g {config.reward.w_g:g} x {config.reward.outcomes}"
+            f" + w_s {config.reward.w_s:g} x {config.reward.locals}",
+            f"each step    {sampling.prompts} prompts x {sampling.group_size} rollouts = "
+            f"{rollouts}, at most {rollouts * sampling.max_new_tokens} tokens",
+            f"steps        {run.steps}, {evals} evaluations of {run.eval_prompts} prompts, "
+            f"a checkpoint every {run.checkpoint_every}",
+            f"sandbox      {config.sandbox}",
+        ]
+    )
+
+
+def _require_same(written: Path, text: str) -> None:
+    """A run is resumed under the configuration that it began with, but may be made longer."""
+    before, now = configs.read_toml(written), configs.parse_text(text)
+    for data in (before, now):
+        data.get("run", {}).pop("steps", None)
+    if before != now:
+        changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
+        raise ConfigError(
+            f"{written.parent} was begun with another configuration (it differs in "
+            f"{', '.join(changed)}); resume it with the same one, or choose another --out"
+        )
+
+
+def _show(bar: Progress, kind: str, numbers: dict[str, Any]) -> None:
+    step = int(numbers["step"])
+    if kind == "step":
+        seconds = sum(numbers[f"time/{part}_s"] for part in ("generate", "score", "update"))
+        bar.update(step, f"reward {numbers['reward']:.3f}, {seconds:.1f} s a step")
+        return
+    rates = ", ".join(
+        f"{name} {value:.2f}"
+        for name, value in numbers.items()
+        if isinstance(value, float) and name not in ("seconds", "mean_length")
+    )
+    bar.say(f"step {step}: {rates}, {numbers['mean_length']:.0f} tokens")

@@ -1,0 +1,152 @@
+"""Losses, aggregation and the optimiser step on a tiny real model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from botgrpo.sandbox.errors import RunFailed
+from botgrpo.trainer.algorithms import ALGORITHMS
+from botgrpo.trainer.losses import AGGREGATIONS, clipped, sequence_mean, token_mean
+from botgrpo.trainer.update import Row, microbatches, token_logps, update
+
+
+def tiny_model(seed: int = 0) -> LlamaForCausalLM:
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        tie_word_embeddings=True,
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+def some_rows(advantage: float | None = None) -> list[Row]:
+    rng = np.random.default_rng(0)
+    rows = []
+    for prompt, length in ((3, 5), (4, 1), (2, 9)):
+        completion = rng.integers(1, 50, length).tolist()
+        values = rng.normal(size=length) if advantage is None else np.full(length, advantage)
+        rows.append(Row(rng.integers(1, 50, prompt).tolist(), completion, values, np.zeros(length)))
+    return rows
+
+
+def step(model: LlamaForCausalLM, rows: list[Row], budget: int = 10_000) -> dict[str, float]:
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    return update(
+        model,
+        optimizer,
+        rows,
+        ALGORITHMS["bot_grpo"],
+        pad_id=0,
+        temperature=1.0,
+        grad_clip=1e9,
+        budget_tokens=budget,
+    )
+
+
+def test_clipping_worked_by_hand() -> None:
+    ratio = torch.tensor([1.5, 1.5, 0.5, 0.5])
+    advantages = torch.tensor([1.0, -1.0, 1.0, -1.0])
+    loss = clipped(ratio.log(), torch.zeros(4), advantages, clip_low=0.2, clip_high=0.28)
+    torch.testing.assert_close(loss, torch.tensor([-1.28, 1.5, -0.5, 0.8]))
+
+
+def test_sequence_mean_counts_rollouts_and_token_mean_counts_tokens() -> None:
+    row = torch.tensor([0, 0, 0, 2])  # rollout 1 has no token
+    values = torch.tensor([3.0, 0.0, 0.0, 5.0])
+    assert float((values * sequence_mean(row, 3)).sum()) == pytest.approx((1.0 + 5.0) / 2)
+    assert float((values * token_mean(row, 3)).sum()) == pytest.approx(8.0 / 4)
+    assert set(AGGREGATIONS) == {"sequence_mean", "token_mean"}
+
+
+def test_log_probabilities_are_those_of_the_model_alone_on_each_row() -> None:
+    model, rows = tiny_model(), some_rows()
+    with torch.no_grad():
+        together, row = token_logps(model, rows, pad_id=0, temperature=0.7, autocast=None)
+        for i, r in enumerate(rows):
+            ids = torch.tensor([[*r.prompt_ids, *r.completion_ids]])
+            logps = torch.log_softmax(model(ids).logits[0] / 0.7, -1)
+            expected = logps[len(r.prompt_ids) - 1 : -1].gather(
+                1, torch.tensor(r.completion_ids)[:, None]
+            )
+            torch.testing.assert_close(together[row == i], expected[:, 0], atol=1e-5, rtol=1e-5)
+
+
+def test_micro_batches_change_neither_loss_nor_weights() -> None:
+    whole, parts = tiny_model(), tiny_model()
+    a, b = step(whole, some_rows()), step(parts, some_rows(), budget=1)
+    assert a["loss"] == pytest.approx(b["loss"], abs=1e-6)
+    for p, q in zip(whole.parameters(), parts.parameters(), strict=True):
+        torch.testing.assert_close(p, q, atol=1e-5, rtol=1e-4)
+
+
+def test_micro_batches_hold_every_row_once_and_keep_the_budget() -> None:
+    rows = some_rows()
+    batches = list(microbatches(rows, 16))
+    assert sorted(i for batch in batches for i in batch) == [0, 1, 2]
+    for batch in batches:
+        width = max(len(rows[i].prompt_ids) + len(rows[i].completion_ids) for i in batch)
+        assert len(batch) == 1 or len(batch) * width <= 16
+
+
+def test_a_step_raises_what_was_rewarded() -> None:
+    for advantage in (1.0, -1.0):
+        model, rows = tiny_model(), some_rows(advantage)
+        with torch.no_grad():
+            before, _ = token_logps(model, rows, pad_id=0, temperature=1.0, autocast=None)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        update(
+            model,
+            optimizer,
+            rows,
+            ALGORITHMS["bot_grpo"],
+            pad_id=0,
+            temperature=1.0,
+            grad_clip=1e9,
+            budget_tokens=10_000,
+        )
+        with torch.no_grad():
+            after, _ = token_logps(model, rows, pad_id=0, temperature=1.0, autocast=None)
+        assert (after.sum() > before.sum()) == (advantage > 0)
+
+
+def test_rows_without_advantage_count_in_the_denominator_but_are_not_computed() -> None:
+    rows = some_rows()
+    silent = [*rows, Row([1, 2], [3, 4], np.zeros(2), np.zeros(2))]
+    a, b = step(tiny_model(), rows), step(tiny_model(), silent)
+    assert b["loss"] == pytest.approx(a["loss"] * 3 / 4, abs=1e-6)
+
+
+def test_nothing_to_learn_leaves_the_weights_alone() -> None:
+    model, reference = tiny_model(), tiny_model()
+    numbers = step(model, some_rows(0.0))
+    assert numbers["loss"] == 0.0 and numbers["grad_norm"] == 0.0
+    for p, q in zip(model.parameters(), reference.parameters(), strict=True):
+        assert torch.equal(p, q)
+
+
+def test_a_loss_that_is_not_finite_stops_the_run_before_the_step() -> None:
+    model = tiny_model()
+    rows = some_rows()
+    rows[0].advantages_T[0] = np.inf
+    weights = [p.clone() for p in model.parameters()]
+    with pytest.raises(RunFailed, match="not finite"):
+        step(model, rows)
+    for p, q in zip(model.parameters(), weights, strict=True):
+        assert torch.equal(p, q)
+
+
+def test_masked_tokens_get_exactly_zero_gradient() -> None:
+    logps = torch.zeros(4, requires_grad=True)
+    advantages = torch.tensor([1.0, 0.0, -1.0, 0.0])
+    clipped(logps, logps.detach(), advantages, clip_low=0.2, clip_high=0.2).sum().backward()
+    assert logps.grad is not None
+    assert logps.grad.tolist() == [-1.0, 0.0, 1.0, 0.0]
