@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from botgrpo.sandbox.base import Backend
+from botgrpo.sandbox.base import Backend, Limits
 from botgrpo.sandbox.bubblewrap import Bubblewrap
+from botgrpo.sandbox.docker import Docker
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from botgrpo.sandbox.unsafe import Unsafe
 
 
-def chooser(name: str) -> Callable[[], Backend]:
+def chooser(name: str, limits: Limits) -> Callable[[], Backend]:
     """A function that gives a working backend or raises SandboxUnavailable.
 
     Raises ConfigError at once for a name that does not exist.
     """
     if name == "auto":
-        return _auto
-    makers: dict[str, Callable[[], Backend]] = {
+        return lambda: auto(limits)
+    makers: dict[str, Callable[[Limits], Backend]] = {
+        "docker": Docker,
         "bubblewrap": Bubblewrap,
         "unsafe": Unsafe,
     }
@@ -26,7 +28,7 @@ def chooser(name: str) -> Callable[[], Backend]:
             f"no sandbox backend {name!r}. Allowed: auto, docker, bubblewrap, and unsafe, "
             "which isolates nothing."
         )
-    return lambda: _checked(makers[name]())
+    return lambda: _checked(makers[name](limits))
 
 
 def _checked(backend: Backend) -> Backend:
@@ -34,11 +36,13 @@ def _checked(backend: Backend) -> Backend:
     return backend
 
 
-def _auto() -> Backend:
+def auto(limits: Limits) -> Backend:
+    """Docker where an engine answers, else bubblewrap where it works, else SandboxUnavailable."""
+    makers: tuple[Callable[[Limits], Backend], ...] = (Docker, Bubblewrap)
     refusals = []
-    for maker in (Bubblewrap,):
+    for maker in makers:
         try:
-            return _checked(maker())
+            return _checked(maker(limits))
         except SandboxUnavailable as error:
-            refusals.append(f"- {maker.name}: {error}")
+            refusals.append(f"- {error}")
     raise SandboxUnavailable("nothing here can isolate a candidate.\n" + "\n".join(refusals))

@@ -68,7 +68,7 @@ class Link(Protocol):
 
 
 class Backend(Protocol):
-    """One way to isolate; makes workers, knows what its isolation consists of."""
+    """One way to isolate; made with the limits that all its workers get."""
 
     name: str
 
@@ -76,7 +76,7 @@ class Backend(Protocol):
         """Raise SandboxUnavailable, with what to do next, unless workers can be started here."""
         ...
 
-    def start(self, limits: Limits) -> Link:
+    def start(self) -> Link:
         """A new isolated worker process. Raises SandboxUnavailable."""
         ...
 

@@ -19,7 +19,8 @@ _MIB = 1024 * 1024
 _NEXT = (
     "Allow user namespaces (sysctl -w user.max_user_namespaces=15000; on Debian also "
     "kernel.unprivileged_userns_clone=1; on Ubuntu "
-    "kernel.apparmor_restrict_unprivileged_userns=0), or start a Docker engine and use the backend `docker`."
+    "kernel.apparmor_restrict_unprivileged_userns=0), or start a Docker engine and use the "
+    "backend `docker`."
 )
 # Joins the cgroups named in $1 before anything of the sandbox exists, then becomes bwrap.
 _LAUNCH = (
@@ -76,7 +77,8 @@ class Bubblewrap:
 
     name = "bubblewrap"
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
         self._disable_userns = True
         self._grouped: bool | None = None
 
@@ -89,8 +91,9 @@ class Bubblewrap:
             if self._probe() is not None:
                 raise SandboxUnavailable(f"bubblewrap does not work here: {words}\n{_NEXT}")
 
-    def start(self, limits: Limits) -> Link:
+    def start(self) -> Link:
         """A worker in its own cgroup where one can be made, else under rlimits."""
+        limits = self._limits
         group = cgroup.make(limits.memory_mib, limits.pids)
         folders = " ".join(map(str, group.folders)) if group else ""
         bounds = [str(limits.open_files), str(limits.disk_mib * 2048)]  # ulimit -f: 512-byte blocks
@@ -128,7 +131,7 @@ class Bubblewrap:
         return {"backend": self.name, "runtime": "bwrap", "isolation": isolated, "limits": held}
 
     def _probe(self) -> str | None:
-        arguments = isolation(Limits(), disable_userns=self._disable_userns)
+        arguments = isolation(self._limits, disable_userns=self._disable_userns)
         command = [str(find_bwrap()), *arguments, "/usr/bin/node", "--version"]
         try:
             done = subprocess.run(command, env={}, capture_output=True, text=True, timeout=10)

@@ -51,7 +51,7 @@ class Cgroup:
 
 def make(memory_mib: int, pids: int) -> Cgroup | None:
     """A new empty group with both limits, or None where this process may not make one."""
-    name = f"botgrpo-{os.getpid()}-{_start_time(os.getpid())}-{next(_numbers)}"
+    name = f"botgrpo-{os.getpid()}-{start_time(os.getpid())}-{next(_numbers)}"
     for parents in _places():
         folders = tuple(parent / name for parent in parents)
         try:
@@ -71,7 +71,7 @@ def sweep() -> int:
     for parent in {parent for parents in _places() for parent in parents}:
         for folder in parent.glob("botgrpo-*-*-*"):
             _, pid, started, _ = folder.name.split("-")
-            if _start_time(int(pid)) != started:
+            if start_time(int(pid)) != started:
                 Cgroup((folder,)).remove()
                 swept += 1
     return swept
@@ -122,7 +122,7 @@ def _places() -> tuple[tuple[Path, ...], ...]:
     return tuple(dict.fromkeys((v1, below)))
 
 
-def _start_time(pid: int) -> str:
+def start_time(pid: int) -> str:
     """The process's start in clock ticks since boot: with the pid it names one process for good."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import hashlib
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from botgrpo.sandbox.errors import SandboxUnavailable
@@ -30,6 +32,15 @@ def cache_dir() -> Path:
     """`$BOTGRPO_CACHE`, else `~/.cache/botgrpo`."""
     named = os.environ.get("BOTGRPO_CACHE")
     return Path(named) if named else Path.home() / ".cache" / "botgrpo"
+
+
+@contextlib.contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One process of this machine at a time; the lock ends with its holder."""
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with (cache_dir() / f"{name}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def content_hash() -> str:
@@ -81,9 +92,7 @@ def worker_home() -> Path:
     home = cache_dir() / f"worker-{content_hash()}"
     if (home / "node_modules").is_dir():
         return home
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with (home.parent / "worker.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with locked("worker"):
         if not (home / "node_modules").is_dir():
             _install(home)
     return home

@@ -136,7 +136,7 @@ class Pool:
             for _ in range(_START_ATTEMPTS):
                 if self._closed:
                     raise SandboxUnavailable("this compiler was closed.")
-                worker = Conversation(backend.start(self.limits), self.limits)
+                worker = Conversation(backend.start(), self.limits)
                 with self._lock:
                     self._open.add(worker)
                 try:

@@ -53,7 +53,7 @@ class Diagnostic:
 
 @dataclass(frozen=True, slots=True)
 class CompileResult:
-    """What one source came to. `facts` (see `ReactCompiler.compile`) is empty if it did not build."""
+    """What one source came to. `facts` (see `ReactCompiler.compile`) is empty unless it built."""
 
     status: str
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -73,7 +73,7 @@ class ReactCompiler:
         self, backend: str = "auto", workers: int = 1, limits: Limits = DEFAULT_LIMITS
     ) -> None:
         self._limits = limits
-        self._pool = Pool(chooser(backend), workers, limits)
+        self._pool = Pool(chooser(backend, limits), workers, limits)
         self._cache: OrderedDict[bytes, CompileResult] = OrderedDict()
 
     async def compile(self, source: str) -> CompileResult:
@@ -104,7 +104,11 @@ class ReactCompiler:
 
     async def aclose(self) -> None:
         """Kill the workers. Calls that still wait raise SandboxUnavailable or are cancelled."""
-        await asyncio.to_thread(self._pool.close)
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """As `aclose`, for callers without an event loop."""
+        self._pool.close()
 
     def describe(self) -> dict[str, Any]:
         """For the manifest: backend, runtime, isolation and limits in words, versions.

@@ -14,12 +14,15 @@ class Unsafe:
 
     name = "unsafe"
 
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+
     def check(self) -> None:
         install.worker_home()
 
-    def start(self, limits: Limits) -> Link:
+    def start(self) -> Link:
         home = install.worker_home()
-        heap = f"--max-old-space-size={limits.memory_mib // 2}"
+        heap = f"--max-old-space-size={self._limits.memory_mib // 2}"
         command = [str(install.find_node()), heap, str(home / "worker.mjs")]
         return ProcessLink(command, home, lambda: None)
 

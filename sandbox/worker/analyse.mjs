@@ -164,9 +164,12 @@ function yieldsElement(root, scope) {
   return false;
 }
 
+const isThisProps = (node) =>
+  node?.type === "MemberExpression" && node.object.type === "ThisExpression" && node.property.name === "props";
+
 function propsOf(node) {
-  if (!isFunction(node)) return [];
-  let first = node.params[0];
+  if (!isFunction(node) && !isClass(node)) return [];
+  let first = isClass(node) ? null : node.params[0];
   if (first?.type === "AssignmentPattern") first = first.left;
   const names = new Set();
   const take = (pattern) => {
@@ -174,8 +177,9 @@ function propsOf(node) {
       if (key && !computed) names.add(String(key.name ?? key.value));
   };
   if (first?.type === "ObjectPattern") take(first);
-  if (first?.type === "Identifier") {
-    const isProps = (each) => each?.type === "Identifier" && each.name === first.name;
+  if (first?.type === "Identifier" || isClass(node)) {
+    const isProps = (each) =>
+      first ? each?.type === "Identifier" && each.name === first.name : isThisProps(each);
     for (const each of walk(node.body)) {
       if (each.type === "MemberExpression" && !each.computed && isProps(each.object)) names.add(each.property.name);
       if (each.type === "VariableDeclarator" && each.id.type === "ObjectPattern" && isProps(each.init)) take(each.id);

@@ -39,6 +39,7 @@ const closedWorld = {
   setup(build) {
     build.onResolve({ filter: /.*/ }, (args) => {
       const plain = Object.keys(args.with ?? {}).length === 0 && args.kind !== "require-resolve";
+      if (args.path === "") return { path: "(empty)", namespace: "denied", warnings: [{ text: "an empty specifier" }] };
       if (SHIMS.has(args.path) && plain) return { path: args.path, namespace: "shim", sideEffects: false };
       // A warning rather than an error: esbuild puts the specifier's place on it and goes on to link.
       const text = `cannot resolve "${args.path}": only ${ALLOWED.join(", ")} can be imported`;
@@ -82,6 +83,17 @@ function classify(errors, warnings) {
   return { status, diagnostics: found.slice(0, MAX_DIAGNOSTICS) };
 }
 
+// Warnings about legal code: unread, and 40,000 of them with their source lines are a memory bomb.
+const SILENT = [
+  "call-import-namespace", "class-name-will-throw", "commonjs-variable-in-esm", "delete-super-property",
+  "direct-eval", "duplicate-case", "duplicate-class-member", "duplicate-object-key", "empty-import-meta",
+  "equals-nan", "equals-negative-zero", "equals-new-object", "html-comment-in-js", "impossible-typeof",
+  "import-is-undefined", "indirect-require", "private-name-will-throw", "semicolon-after-return",
+  "suspicious-boolean-not", "suspicious-logical-operator", "suspicious-nullish-coalescing",
+  "this-is-undefined-in-esm", "unsupported-dynamic-import", "unsupported-jsx-comment",
+  "unsupported-regexp", "unsupported-require-call",
+];
+
 const OPTIONS = {
   bundle: true,
   write: false,
@@ -94,7 +106,7 @@ const OPTIONS = {
   jsx: "automatic",
   tsconfigRaw: "{}",
   logLevel: "silent",
-  logLimit: 0,
+  logOverride: Object.fromEntries(SILENT.map((id) => [id, "silent"])),
   legalComments: "none",
   plugins: [closedWorld],
 };

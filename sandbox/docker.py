@@ -1,0 +1,275 @@
+"""Workers in Docker containers: no network, read-only root, no capabilities, hard limits.
+
+The engine is spoken to through its SDK and never through the command line: killing a `docker run`
+leaves its container behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from typing import Any
+
+from botgrpo.sandbox import docker_image
+from botgrpo.sandbox.base import Limits, Link, Loss
+from botgrpo.sandbox.cgroup import start_time
+from botgrpo.sandbox.errors import SandboxUnavailable
+
+_PROBE_S = 1
+_CALL_S = 120
+_LABEL = "botgrpo.worker"
+_NOBODY = "65534:65534"
+
+
+class Docker:
+    """See `base.Backend`. Takes the runtime `runsc` where the engine offers a working one."""
+
+    name = "docker"
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._client: Any = None
+        self._image = docker_image.tag()
+        self._runtime = "runc"
+        self._spare: Link | None = None
+        self._base = ""
+
+    def check(self) -> None:
+        """Asks the engine, builds the image if it is not there, starts the first worker."""
+        self._client = connect()
+        self._sweep()
+        self._base = docker_image.ensure(self._client)
+        info = self._client.info()
+        runtimes = ["runsc"] if "runsc" in info.get("Runtimes", {}) else []
+        for self._runtime in [*runtimes, info.get("DefaultRuntime") or "runc"]:
+            try:
+                self._spare = self.start()
+                return
+            except SandboxUnavailable as error:
+                refusal = error
+        raise refusal
+
+    def start(self) -> Link:
+        """A worker in a new container, or the one that `check` made."""
+        spare, self._spare = self._spare, None
+        if spare is not None:
+            return spare
+        import docker.errors
+        import requests.exceptions
+
+        container = None
+        try:
+            container = self._client.containers.create(self._image, **self._options())
+            return ContainerLink(container)
+        except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+            if container is not None:
+                with contextlib.suppress(Exception):
+                    container.remove(force=True)
+            raise SandboxUnavailable(
+                f"docker could not start a worker with the runtime {self._runtime!r}: {error}\n"
+                "`docker info` shows the engine's state; the backend `bubblewrap` needs none."
+            ) from None
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "backend": self.name,
+            "runtime": self._runtime,
+            "isolation": "container: no network, read-only root, no capabilities, no new "
+            "privileges, user nobody, the engine's seccomp profile",
+            "limits": "container: memory without swap, processes, one CPU, scratch space, "
+            "open files",
+            "image": self._image,
+            "base": self._base,
+        }
+
+    def _options(self) -> dict[str, Any]:
+        from docker.types import LogConfig, Ulimit
+
+        limits = self._limits
+        heap_mib = limits.memory_mib // 2
+        files = limits.open_files
+        return {
+            "command": [
+                "node",
+                f"--max-old-space-size={heap_mib}",
+                "--disallow-code-generation-from-strings",
+                "worker.mjs",
+            ],
+            "entrypoint": [],
+            "runtime": self._runtime,
+            "network_mode": "none",
+            "read_only": True,
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges"],
+            "user": _NOBODY,
+            "mem_limit": f"{limits.memory_mib}m",
+            "memswap_limit": f"{limits.memory_mib}m",  # equal, else as much swap comes on top
+            "nano_cpus": 1_000_000_000,
+            "pids_limit": limits.pids,
+            "tmpfs": {"/tmp": f"rw,noexec,nosuid,nodev,size={limits.disk_mib}m,nr_inodes=1024"},
+            "shm_size": "1m",  # writable whatever the root is
+            "ulimits": [
+                Ulimit(name="nofile", soft=files, hard=files),
+                Ulimit(name="core", soft=0, hard=0),
+            ],
+            "ipc_mode": "private",
+            "init": True,
+            "stdin_open": True,
+            "tty": False,
+            "log_config": LogConfig(type="none"),  # the default log grows on the host without bound
+            "environment": {},
+            "labels": {_LABEL: _owner(os.getpid())},
+        }
+
+    def _sweep(self) -> None:
+        """Remove containers of this machine whose maker is dead."""
+        for container in self._client.containers.list(all=True, filters={"label": _LABEL}):
+            host, _, process = container.labels.get(_LABEL, "").partition("/")
+            pid = process.partition("-")[0]
+            if host == _host() and pid.isdigit() and _owner(int(pid)) != f"{host}/{process}":
+                with contextlib.suppress(Exception):
+                    container.remove(force=True)
+
+
+class ContainerLink:
+    """See `base.Link`: one container, over its attach socket."""
+
+    def __init__(self, container: Any) -> None:
+        self._container = container
+        self._lock = threading.Lock()
+        self._loss: Loss | None = None
+        self._ended = False
+        self._buffer = bytearray()
+        self._words = b""
+        params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        self._stream = container.attach_socket(params=params)
+        self._raw: socket.socket = getattr(self._stream, "_sock", self._stream)
+        try:
+            container.start()
+        except BaseException:
+            self._detach()
+            raise
+
+    def write(self, data: bytes, deadline: float) -> None:
+        try:
+            self._raw.settimeout(_left(deadline))
+            self._raw.sendall(data)
+        except TimeoutError:
+            raise
+        except OSError:
+            self._ended = True
+            raise EOFError from None
+
+    def read(self, deadline: float) -> bytes:
+        while True:
+            head = self._exactly(8, deadline)
+            body = self._exactly(int.from_bytes(head[4:8], "big"), deadline)
+            if head[0] == 1 and body:
+                return body
+            self._words = (self._words + body)[-2000:]
+
+    def alive(self) -> bool:
+        if self._loss is not None or self._ended:
+            return False
+        # An attach that has ended is readable at once; asking the engine would cost milliseconds.
+        try:
+            self._raw.settimeout(0)
+            return bool(self._raw.recv(1, socket.MSG_PEEK)) or False
+        except (BlockingIOError, TimeoutError):
+            return True
+        except OSError:
+            return False
+
+    def last_words(self) -> str:
+        return self._words.decode("utf-8", "replace").strip()
+
+    def close(self) -> Loss:
+        with self._lock:
+            if self._loss is None:
+                # Before the kill: with an attach that nobody reads, the engine's kill never returns.
+                self._detach()
+                self._loss = "oom" if self._ended and self._out_of_memory() else "crash"
+                with contextlib.suppress(Exception):
+                    self._container.remove(force=True)
+            return self._loss
+
+    def _exactly(self, size: int, deadline: float) -> bytes:
+        while len(self._buffer) < size:
+            try:
+                self._raw.settimeout(_left(deadline))
+                data = self._raw.recv(65536)
+            except TimeoutError:
+                raise
+            except OSError:
+                data = b""
+            if not data:
+                self._ended = True
+                raise EOFError
+            self._buffer += data
+        found = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return found
+
+    def _out_of_memory(self) -> bool:
+        state: dict[str, Any] = {}
+        for _ in range(40):  # the attach ends a little before the engine has noted why
+            with contextlib.suppress(Exception):
+                self._container.reload()
+                state = self._container.attrs["State"]
+            if not state.get("Running", False):
+                break
+            time.sleep(0.05)
+        return bool(state.get("OOMKilled")) or state.get("ExitCode") == 137
+
+    def _detach(self) -> None:
+        with contextlib.suppress(OSError):
+            self._raw.shutdown(socket.SHUT_RDWR)
+        response = getattr(self._stream, "_response", None)
+        for each in (self._stream, self._raw, response):
+            if each is not None:
+                with contextlib.suppress(Exception):
+                    each.close()
+
+
+def connect() -> Any:
+    """A client of the engine that DOCKER_HOST names, or the local one. Raises SandboxUnavailable.
+
+    An engine that does not answer within a second counts as absent.
+    """
+    try:
+        import docker
+        import docker.errors
+        import requests.exceptions
+    except ImportError:
+        raise SandboxUnavailable("no Docker SDK: `pip install docker`.") from None
+    client = None
+    try:
+        client = docker.from_env(timeout=_PROBE_S)
+        client.ping()
+        client.close()
+        return docker.from_env(timeout=_CALL_S)
+    except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
+        if client is not None:
+            client.close()
+        raise SandboxUnavailable(
+            f"no Docker engine answers ({str(error)[:200]}). Start one (`systemctl start docker`), "
+            "set DOCKER_HOST, and see that you may use its socket."
+        ) from None
+
+
+def _left(deadline: float) -> float:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError
+    return left_s
+
+
+def _host() -> str:
+    return socket.gethostname()
+
+
+def _owner(pid: int) -> str:
+    return f"{_host()}/{pid}-{start_time(pid)}"

@@ -1,0 +1,127 @@
+"""Says what this machine can isolate, which backend `auto` takes, and how to get more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from botgrpo.sandbox import cgroup, docker, install
+from botgrpo.sandbox.base import DEFAULT_LIMITS
+from botgrpo.sandbox.bubblewrap import Bubblewrap
+from botgrpo.sandbox.errors import SandboxUnavailable
+from botgrpo.sandbox.react import ReactCompiler
+
+_SWITCHES = (  # (sysctl, the value that forbids user namespaces, the one that allows them)
+    ("user.max_user_namespaces", "0", "15000"),
+    ("kernel.unprivileged_userns_clone", "0", "1"),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at: whether it holds, what was seen, and what to do if more is wanted."""
+
+    name: str
+    ok: bool
+    why: str
+    next: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`backend` is what `auto` takes here, None if nothing isolates; `details` as for a manifest."""
+
+    backend: str | None
+    checks: tuple[Check, ...]
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def report() -> Report:
+    """Look at everything; takes seconds, and installs the worker if it is not there yet."""
+    checks = [
+        _check("node", lambda: f"{install.find_node()}"),
+        _check("worker packages", lambda: f"{install.worker_home()}"),
+        _check("docker engine", _engine),
+        _check("gVisor runtime", _gvisor),
+        _check("bubblewrap", _bubblewrap),
+        _switches(),
+        _cgroups(),
+    ]
+    details: dict[str, Any] = {}
+    try:
+        details = _working()
+    except SandboxUnavailable as error:
+        checks.append(Check("auto", False, "no backend works here", str(error)))
+    else:
+        checks.append(Check("auto", True, f"takes {details['backend']}: {details['isolation']}"))
+    return Report(details.get("backend"), tuple(checks), details)
+
+
+def _check(name: str, look: Callable[[], str]) -> Check:
+    try:
+        return Check(name, True, look())
+    except SandboxUnavailable as error:
+        why, _, advice = str(error).partition("\n")
+        return Check(name, False, why, advice)
+
+
+def _engine() -> str:
+    client = docker.connect()
+    try:
+        return f"version {client.version()['Version']} answers"
+    finally:
+        client.close()
+
+
+def _gvisor() -> str:
+    client = docker.connect()
+    try:
+        if "runsc" in client.info().get("Runtimes", {}):
+            return "the engine has `runsc`: a second kernel between a worker and this one"
+    finally:
+        client.close()
+    raise SandboxUnavailable(
+        "the engine has no `runsc`\nOptional: install gVisor and register it with the engine."
+    )
+
+
+def _bubblewrap() -> str:
+    backend = Bubblewrap(DEFAULT_LIMITS)
+    backend.check()
+    return str(backend.describe()["isolation"])
+
+
+def _switches() -> Check:
+    closed = []
+    for name, forbids, allows in _SWITCHES:
+        file = Path("/proc/sys") / name.replace(".", "/")
+        if file.exists() and file.read_text().strip() == forbids:
+            closed.append(f"{name}={allows}")
+    if not closed:
+        return Check("user namespaces", True, "no sysctl forbids them")
+    advice = "As root: " + "; ".join(f"sysctl -w {setting}" for setting in closed)
+    return Check("user namespaces", False, "forbidden by a sysctl", advice)
+
+
+def _cgroups() -> Check:
+    group = cgroup.make(64, 64)
+    if group is None:
+        return Check(
+            "cgroup limits",
+            False,
+            "this user can make no cgroup: under bubblewrap, limits hold for each process alone",
+            "Run as root, or with `systemd-run --user --scope -p Delegate=yes`, or use Docker.",
+        )
+    group.remove()
+    return Check("cgroup limits", True, f"made below {group.folders[0].parent}")
+
+
+def _working() -> dict[str, Any]:
+    compiler = ReactCompiler("auto")
+    try:
+        return compiler.describe()
+    finally:
+        compiler.close()
