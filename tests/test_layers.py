@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ("sandbox", "rewards", "trainer", "benchmarks")  # each may import those before it
 # Heavy or optional libraries, and the only files that may import them; a folder ends with "/".
 HOMES = {
-    "docker": ("sandbox/docker.py",),
+    "docker": ("sandbox/docker.py", "sandbox/docker_image.py"),
     "playwright": ("sandbox/browser.py",),
     "ray": ("benchmarks/executors.py",),
     "torch": ("rewards/prm.py", "trainer/", "benchmarks/"),

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from test_layers import imported
 
-from botgrpo.rewards.registry import BUILTINS, GROUP
+from botgrpo.rewards.registry import BUILTINS
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("rewards", "sandbox", "trainer", "benchmarks")
@@ -121,10 +121,6 @@ def test_every_third_party_import_of_the_core_is_declared() -> None:
             if not by & names:
                 missing.add(f"{file.relative_to(ROOT)}: {top}")
     assert missing == set()
-
-
-def test_the_entry_points_are_the_built_in_rewards() -> None:
-    assert PROJECT["entry-points"][GROUP] == dict(BUILTINS)
 
 
 @pytest.fixture(scope="module")
