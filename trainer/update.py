@@ -62,9 +62,7 @@ def token_logps(
     ids_R_S = torch.tensor([s + [pad_id] * (width - len(s)) for s in sequences], device=device)
     row_N = torch.cat([torch.full((len(r.completion_ids),), i) for i, r in enumerate(rows)])
     # the logits at a position predict the next token
-    at_N = torch.cat(
-        [torch.arange(len(r.completion_ids)) + len(r.prompt_ids) - 1 for r in rows]
-    )
+    at_N = torch.cat([torch.arange(len(r.completion_ids)) + len(r.prompt_ids) - 1 for r in rows])
     row_N, at_N = row_N.to(device), at_N.to(device)
     with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
         hidden = model.model(input_ids=ids_R_S[:, :-1], use_cache=False).last_hidden_state
@@ -94,7 +92,7 @@ def update(
         RunFailed: the loss or the gradient is not finite; the weights are as before.
     """
     optimizer.zero_grad(set_to_none=True)
-    lengths = torch.tensor([len(r.completion_ids) for r in rows])
+    lengths = torch.tensor([len(r.completion_ids) for r in rows], dtype=torch.int64)
     all_rows_N = torch.repeat_interleave(torch.arange(len(rows)), lengths)
     weights_N = AGGREGATIONS[algorithm.aggregation](all_rows_N, len(rows))
     weights_R = list(torch.split(weights_N, lengths.tolist())) if rows else []
