@@ -123,7 +123,10 @@ def _build(reference: Reference, options: Mapping[str, Any], defaults: Mapping[s
         if args or named:
             raise ConfigError(f"{reference.name} is a finished reward; it takes no arguments")
         return target
-    if not callable(target):
+    if callable(target):
+        taken = inspect.signature(target).parameters
+        named = {**{k: v for k, v in defaults.items() if k in taken}, **named}
+    else:
         raise ConfigError(f"{reference.name} is {target!r}; expected a reward class or a function")
     signature = inspect.signature(target)
     named = {k: v for k, v in defaults.items() if k in signature.parameters} | named

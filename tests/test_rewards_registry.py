@@ -12,6 +12,7 @@ from botgrpo.rewards import RewardError, RewardSpec, Rollout, Score, available, 
 from botgrpo.rewards import registry as registry_module
 from botgrpo.rewards.reference import Reference, parse
 from botgrpo.sandbox.errors import ConfigError
+from botgrpo.sandbox.react import shared_compiler
 
 ROOT = Path(__file__).parents[1]
 ROLLOUTS = [
@@ -65,6 +66,14 @@ def test_references_parse(text, expected):
 def test_anything_else_is_refused_and_never_run(text):
     with pytest.raises(ConfigError):
         build(text)
+
+
+def test_defaults_go_to_every_nested_reward_that_takes_them():
+    reward = build("noise.gaussian(react.compile, sigma=0.5)", defaults={"backend": "unsafe"})
+    assert reward.inner._compiler is shared_compiler("unsafe")
+    assert build("react.compile('auto')")._compiler is shared_compiler("auto")
+    named = build("react.compile(backend='auto')", defaults={"backend": "unsafe"})
+    assert named._compiler is shared_compiler("auto")
 
 
 def test_an_unknown_name_lists_what_exists_and_the_nearest():
@@ -184,8 +193,8 @@ def test_a_function_that_fails_is_an_error_and_not_a_zero(file, name, message):
         score(build(f"{file}:{name}"))
 
 
-def test_the_module_door():
-    assert score(build("test_rewards_registry:Ones"))[0].outcome == 1.0
+def test_the_module_door(plugin):
+    assert score(build("acme_plugin:Half(0.2)"))[0].outcome == 0.2
 
 
 def test_missing_files_modules_and_attributes_are_named(file, tmp_path):

@@ -1,0 +1,141 @@
+"""`react.compile`: does the React source in the completion compile, and where does it not?
+
+Local rule: each blamed place gets -1. Of syntax errors only the first counts, since the parser's
+later ones mostly follow from it; every import that does not resolve or link counts, once a place.
+A second declaration is blamed, not the first. A source that has no code, no default export or a
+default export that is no component has no place to blame: no spans.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
+from botgrpo.rewards.react.examples import compile_examples
+from botgrpo.rewards.react.extract import Extraction, extract
+from botgrpo.rewards.spans import TextMap
+from botgrpo.sandbox.errors import SandboxUnavailable
+from botgrpo.sandbox.react import CompileResult, Diagnostic, ReactCompiler, shared_compiler
+
+
+class ReactCompile:
+    """1 if the React source in the completion compiles to a component, else 0; -1 on the places.
+
+    Verdicts: no_code, syntax, resolve, link, no_default_export, not_a_component, too_large,
+    timeout, oom, crash, ok; infra_error is unscored. Where nothing can be isolated every rollout
+    is unscored with the reason. `compiler` replaces the process's shared one.
+    """
+
+    def __init__(self, backend: str = "auto", compiler: ReactCompiler | None = None) -> None:
+        self.spec = RewardSpec(
+            name="react.compile",
+            version="1",
+            outcome_range=(0.0, 1.0),
+            local_range=(-1.0, 0.0),
+            needs=("sandbox",),
+            summary="1 if the React source compiles to a component, -1 on the places that stop it",
+        )
+        self._compiler = compiler or shared_compiler(backend)
+
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
+        """All rollouts at once; the compiler queues what exceeds its workers."""
+        judged = await asyncio.gather(*(judge(self._compiler, r.completion) for r in rollouts))
+        return [_score(r, e, result) for r, (e, result) in zip(rollouts, judged, strict=True)]
+
+    def examples(self) -> Sequence[Example]:
+        """Gold and tampered answers with the verdicts that must come out."""
+        return compile_examples()
+
+
+async def judge(
+    compiler: ReactCompiler, completion: str
+) -> tuple[Extraction | None, CompileResult]:
+    """The code of a completion and what the compiler says of it; never raises for a candidate."""
+    code = extract(completion)
+    if code is None:
+        return None, CompileResult("no_code", reason="no code block that may hold React")
+    try:
+        return code, await compiler.compile(code.code)
+    except SandboxUnavailable as error:
+        return code, CompileResult("infra_error", reason=str(error))
+
+
+def compile_metrics(
+    rollout: Rollout, code: Extraction | None, result: CompileResult
+) -> dict[str, float]:
+    """`compile` 0 or 1, `chars` of the code, `truncated` 1 if the completion was cut off."""
+    cut = rollout.finish_reason == "length" or (code is not None and code.truncated)
+    return {
+        "compile": float(result.status == "ok"),
+        "chars": float(len(code.code) if code is not None else 0),
+        "truncated": float(cut),
+    }
+
+
+def _score(rollout: Rollout, code: Extraction | None, result: CompileResult) -> Score:
+    if result.status == "infra_error":
+        return Score.unscored(rollout.id, result.reason, seconds=result.seconds)
+    return Score(
+        rollout.id,
+        float(result.status == "ok"),
+        verdict=result.status,
+        reason=result.reason,
+        spans=() if code is None else blame(code, result.diagnostics, rollout),
+        metrics=compile_metrics(rollout, code, result),
+        seconds=result.seconds,
+    )
+
+
+def blame(
+    code: Extraction, diagnostics: Iterable[Diagnostic], rollout: Rollout
+) -> tuple[Span, ...]:
+    """Spans of -1 in the completion, merged where they overlap.
+
+    A source that ends too early has its error at its end: the last character of the code stands
+    for it, and the label says `truncated`. Where the length limit cut the completion the value is
+    0, because the policy did not choose to end there.
+    """
+    places = TextMap(code.code)
+    spans = [_span(code, places, d, rollout) for d in _counted(diagnostics)]
+    return _merged(spans)
+
+
+def _counted(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """All but the syntax errors after the first, in their order."""
+    counted: list[Diagnostic] = []
+    for diagnostic in diagnostics:
+        seen = any(d.kind == "syntax" for d in counted)
+        if not (diagnostic.kind == "syntax" and seen):
+            counted.append(diagnostic)
+    return counted
+
+
+def _span(code: Extraction, places: TextMap, diagnostic: Diagnostic, rollout: Rollout) -> Span:
+    start, end = places.span(diagnostic.line, diagnostic.column, diagnostic.length, diagnostic.unit)
+    text_end = len(code.code.rstrip())
+    if diagnostic.kind == "syntax" and start >= text_end:
+        cut = rollout.finish_reason == "length"
+        last = max(text_end - 1, 0)
+        return Span(
+            code.start + last,
+            code.start + min(last + 1, len(code.code)),
+            0.0 if cut else -1.0,
+            f"syntax (truncated): {diagnostic.message}",
+        )
+    label = f"{diagnostic.kind}: {diagnostic.message}"
+    return Span(code.start + start, code.start + end, -1.0, label)
+
+
+def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Sorted; overlapping or equal ones become one span that keeps the first label."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start, s.end)):
+        last = merged[-1] if merged else None
+        place = (span.start, span.end)
+        if last is not None and (span.start < last.end or place == (last.start, last.end)):
+            end, value = max(last.end, span.end), min(last.value, span.value)
+            merged[-1] = Span(last.start, end, value, last.label)
+        else:
+            merged.append(span)
+    return tuple(merged)

@@ -1,0 +1,66 @@
+"""Gold and tampered answers for the React rewards: what `validate` runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from botgrpo.rewards.base import Example, Rollout
+
+_COUNTER = """import { useState } from "react";
+
+export default function Counter({ title }) {
+  const [n, setN] = useState(0);
+  return (
+    <section>
+      <h2>{title}</h2>
+      <button onClick={() => setN(n + 1)}>Clicked {n} times</button>
+    </section>
+  );
+}
+"""
+_ASKED = {"name": "Counter", "elements": ["button", "h2"], "props": ["title"]}
+_RIGHT, _NOTHING = (1.0, 1.0), (0.0, 0.0)
+
+
+def compile_examples() -> Sequence[Example]:
+    """For react.compile: one right answer, and it tampered with in one place each."""
+    return (
+        _example("gold", _COUNTER, "ok"),
+        _tampered("unclosed-tag", "</h2>", "</h3>", "syntax", "h3"),
+        _tampered("emoji-before", '"react";', '"react"; const a = "🤨é漢", b = ;', "syntax", ";"),
+        _tampered("package", '"react"', '"super-charts-9000"', "resolve", '"super-charts-9000"'),
+        _tampered("export-name", "useState", "useStat", "link", "useStat"),
+        _tampered("declared-twice", "  return (", "  const n = 1;\n  return (", "syntax", "n"),
+        _tampered("no-default", "export default ", "", "no_default_export"),
+        _tampered("cut-off", "</section>\n  );\n}\n", "", "syntax", close=False),
+        Example(_rollout("prose", "I would use a counter."), _NOTHING, "no_code", gold=False),
+    )
+
+
+def complete_examples() -> Sequence[Example]:
+    """For react.complete: the right answer, one without an element, one that does not compile."""
+    return (
+        _example("gold", _COUNTER, "ok"),
+        _tampered("no-button", "button", "span", "incomplete"),
+        _tampered("trivial", _COUNTER, "export default () => null;\n", "incomplete"),
+        _tampered("broken", "return (", "return", "syntax"),
+    )
+
+
+def _example(name: str, code: str, verdict: str) -> Example:
+    return Example(_rollout(name, f"Here it is:\n\n```tsx\n{code}```\n", _ASKED), _RIGHT, verdict)
+
+
+def _tampered(
+    name: str, old: str, new: str, verdict: str, blames: str | None = None, *, close: bool = True
+) -> Example:
+    code = _COUNTER.replace(old, new)
+    assert code != _COUNTER
+    fence = "```\n" if close else ""
+    rollout = _rollout(name, f"Here it is:\n\n```tsx\n{code}{fence}", _ASKED)
+    return Example(rollout, _NOTHING, verdict, blames, gold=False)
+
+
+def _rollout(name: str, completion: str, reference: Mapping[str, Any] | None = None) -> Rollout:
+    return Rollout(name, "examples", "Write a counter.", completion, reference or {})

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from botgrpo import rewards
+
+HEAVY = ("torch", "transformers", "tokenizers", "sympy", "scipy", "pydantic")
+CHECK = (
+    "import sys\n"
+    "found = [m for m in {heavy} if m in sys.modules]\n"
+    "assert not found, 'imports ' + ', '.join(found)\n"
+)
+ALL = (
+    "from botgrpo.rewards import available, build\n"
+    "[entry.summary() for entry in available() if entry.origin == 'built-in']\n"
+    "import botgrpo.rewards.records, botgrpo.rewards.validate\n"
+    "build('noise.gaussian(react.compile, sigma=0.5)')\n"
+)
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    path = f"import sys; sys.path[:0] = {sys.path!r}\n"
+    return subprocess.run(
+        [sys.executable, "-c", path + code], capture_output=True, text=True, timeout=120
+    )
+
+
+def test_rewards_load_neither_torch_nor_any_other_heavy_library():
+    done = run("import botgrpo.rewards\n" + ALL + CHECK.format(heavy=HEAVY))
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_check_for_heavy_libraries_can_fail():
+    done = run("import sympy\n" + CHECK.format(heavy=HEAVY))
+    assert done.returncode == 1 and "imports sympy" in done.stderr
+
+
+@pytest.mark.slow
+def test_importing_rewards_takes_less_than_300_ms():
+    best_s = min(_import_s() for _ in range(5))
+    assert best_s < 0.3
+
+
+def _import_s() -> float:
+    started = time.perf_counter()
+    run("pass")
+    bare_s = time.perf_counter() - started
+    started = time.perf_counter()
+    run("import botgrpo.rewards")
+    return time.perf_counter() - started - bare_s
+
+
+def test_every_public_name_exists():
+    assert all(hasattr(rewards, name) for name in rewards.__all__)
