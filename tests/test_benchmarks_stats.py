@@ -255,3 +255,13 @@ def test_missing_or_misshapen_values_are_refused(bad: list[float]) -> None:
 def test_unequal_seed_lists_are_refused() -> None:
     with pytest.raises(ConfigError, match="equal seeds"):
         stats.judge({"x": ([1, 2, 3], [1, 2])})
+
+
+def test_equal_arms_are_called_better_or_worse_in_at_most_one_of_twenty_suites() -> None:
+    rng = np.random.default_rng(1)
+    words = [
+        stats.judge({"x": (rng.normal(size=10), rng.normal(size=10))}, reps=300)["x"].word
+        for _ in range(400)
+    ]
+    wrong = sum(word != "not separated" for word in words) / len(words)
+    assert wrong < 0.05 + 3 * (0.05 * 0.95 / 400) ** 0.5

@@ -245,14 +245,20 @@ def _warnings(
     for (name, seed), cell in suite.cells.items():
         if cell.status != "finished":
             why = f": {cell.note}" if cell.note else ""
-            yield f"{name}, seed {seed}: {cell.status}{why}. It is drawn but not compared."
-    needed = seeds_needed(len(suite.arms) - 1)
+            drawn = ", only drawn" if cell.evals else ""
+            yield f"{name}, seed {seed}: {cell.status}{why}. It is not compared{drawn}."
+    compared = [cell for arm in arms for cell in suite.finished(arm.name)]
+    holes = sum(e.values.get(suite.metric) is None for cell in compared for e in cell.evals)
+    if holes:
+        yield f"{suite.metric} was not scored in {holes} evaluations; curves go straight across."
+    needed, m = seeds_needed(len(suite.arms) - 1), len(suite.arms) - 1
     few = [c for c in comparisons if c.auc.n_seeds < needed]
     if few:
         n = min(c.auc.n_seeds for c in few)
+        many = f" over {m} comparisons" if m > 1 else ""
         yield (
-            f"Few seeds: {n} paired, while p < .05 over {len(suite.arms) - 1} comparison(s) needs "
-            f"at least {needed}. Intervals from so few seeds are too narrow."
+            f"Few seeds: {n} paired, while p < .05{many} needs at least {needed}. "
+            "Intervals from so few seeds are too narrow."
         )
     for arm in arms:
         if arm.crossings and arm.reached == 0:

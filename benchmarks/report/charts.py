@@ -132,7 +132,7 @@ def mix_chart(
     *,
     id: str,
     title: str,
-    width: int = 330,
+    width: int = 400,
     height: int = 230,
 ) -> Markup:
     """Stacked shares of verdicts over training; wide areas carry their name."""
@@ -161,7 +161,7 @@ def mix_chart(
             names.append(
                 tag(
                     "text",
-                    verdict,
+                    clip(verdict, 20),
                     class_="inside",
                     x=x,
                     y=frame.y(middle) + 4,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from botgrpo.benchmarks.report.analysis import Analysis, Curve
+from botgrpo.benchmarks.report.svg import visible
 from botgrpo.benchmarks.report.tokens import Browser
 from botgrpo.benchmarks.stats import Floats, Verdict
 
@@ -81,8 +82,14 @@ def _write(path: Path, head: str, rows: Iterable[Row]) -> Path:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(head.split(","))
-        writer.writerows(["" if v is None else v for v in row] for row in rows)
+        writer.writerows([_cell(value) for value in row] for row in rows)
     return path
+
+
+def _cell(value: object) -> object:
+    if value is None:
+        return ""
+    return visible(value) if isinstance(value, str) else value
 
 
 def _arms(analysis: Analysis) -> Iterable[Row]:

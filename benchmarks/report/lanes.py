@@ -18,7 +18,7 @@ NARROW = 500  # below this width the label stands above its lane
 
 def _lane_size(width: int) -> tuple[int, int]:
     """Left margin and height of a lane."""
-    return (14, NARROW_ROW) if width < NARROW else (170, WIDE_ROW)
+    return (14, NARROW_ROW) if width < NARROW else (200, WIDE_ROW)
 
 
 def _lane_y(i: int, row: int) -> float:
@@ -126,6 +126,7 @@ def arrival_chart(
         y = _lane_y(i, row)
         parts.append(_label(frame, lane.label, lane.index, y))
         parts.append(tag("line", class_="lane", x1=frame.x(0), x2=frame.x(last_step), y1=y, y2=y))
+        parts += _arrivals(frame, lane, y)
         if lane.median is not None:
             x = frame.x(lane.median)
             parts.append(
@@ -135,11 +136,10 @@ def arrival_chart(
                     class_=f"median {colour(lane.index)}",
                     x1=x,
                     x2=x,
-                    y1=y - 12,
-                    y2=y + 12,
+                    y1=y - 13,
+                    y2=y + 13,
                 )
             )
-        parts += _arrivals(frame, lane, y)
     text = "; ".join(
         f"{lane.label}: {sum(c.reached for _, c in lane.crossings)} of {len(lane.crossings)} "
         "seeds reached it"

@@ -27,7 +27,8 @@ from botgrpo.benchmarks.results import SuiteResult, load_suite
 from botgrpo.benchmarks.stats import Floats
 
 TEMPLATES = Path(__file__).parent / "templates"
-WIDE, NARROW, CARD = 1040, 360, 340
+WIDE, NARROW, CARD = 1040, 360, 400
+MOST_SEED_LINES, MOST_LABELS = 6, 12  # more designs than this would only hide each other
 TRAINING_REWARD = "reward"
 
 
@@ -130,6 +131,7 @@ def _both(draw: Callable[[int, str], Markup], id: str) -> tuple[Markup, Markup]:
 
 def _primary(suite: SuiteResult, curves: Sequence[Curve]) -> Figure:
     title = f"{suite.metric} on held-out prompts"
+    few = len(curves) <= MOST_SEED_LINES
 
     def draw(width: int, id: str) -> Markup:
         return charts.line_chart(
@@ -139,11 +141,13 @@ def _primary(suite: SuiteResult, curves: Sequence[Curve]) -> Figure:
             width=width,
             height=420 if width == WIDE else 300,
             threshold=suite.threshold,
-            labels=width == WIDE,
+            seed_lines=few,
+            labels=width == WIDE and len(curves) <= MOST_LABELS,
         )
 
     wide, narrow = _both(draw, "primary")
-    note = "Thick: mean over seeds. Band: 95% bootstrap interval. Thin: single seeds."
+    note = "Thick: mean over seeds. Band: 95% bootstrap interval."
+    note += " Thin: single seeds." if few else ""
     return Figure(title, note, wide, narrow, *_curve_table(curves))
 
 
@@ -156,7 +160,7 @@ def _small(metric: str, curves: Sequence[Curve]) -> Figure:
     }
     slug = "".join(c if c.isalnum() else "-" for c in metric)
     chart = charts.line_chart(
-        curves, id=f"small-{slug}", title=title, width=CARD, height=230, seed_lines=False
+        curves, id=f"small-{slug}", title=title, width=CARD, height=240, seed_lines=False
     )
     return Figure(title, notes.get(metric, ""), chart, None, *_curve_table(curves))
 
@@ -188,7 +192,7 @@ def _forest(analysis: Analysis) -> Figure | None:
     if not rows:
         return None
     title = f"Difference to {analysis.baseline.name}"
-    axis = f"area under the {analysis.suite.metric} curve, minus that of {analysis.baseline.name}"
+    axis = f"AUC of {analysis.suite.metric} minus that of {analysis.baseline.name} (right: faster)"
 
     def draw(width: int, id: str) -> Markup:
         label = axis if width == WIDE else "AUC difference"

@@ -7,6 +7,7 @@ model wrote is kept as plain text here; the template escapes it.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -75,33 +76,42 @@ def build_browser(suite: SuiteResult) -> Browser:
     chosen: list[tuple[Cell, Json]] = []
     problems: list[str] = []
     total = 0
-    per_arm = max(1, PANELS_MAX // len(suite.arms))
     for arm in suite.arms:
         for seed in suite.seeds:
             cell = suite.cells[arm, seed]
             rows, notes = load_rollouts(cell)
             problems += notes
             if rows:
-                picked = _pick(rows)[:per_arm]
-                chosen += [(cell, row) for row in picked]
+                chosen += [(cell, row) for row in _pick(rows, PANELS_MAX // len(suite.arms))]
                 total += len(rows)
                 break
+    chosen = _side_by_side(chosen)
     scales = {view: _scale(view, [row for _, row in chosen]) for view in VIEWS}
     panels = tuple(_checked_panel(cell, row, scales) for cell, row in chosen)
     return Browser(panels, scales, total - len(panels), tuple(problems))
 
 
-def _pick(rows: Sequence[Json]) -> list[Json]:
+def _pick(rows: Sequence[Json], at_most: int) -> list[Json]:
     """First, last and evenly spaced steps; within a step as many verdicts as possible."""
     steps = sorted({row["step"] for row in rows})
-    places = np.linspace(0, len(steps) - 1, min(STEPS_SHOWN, len(steps))).round().astype(int)
+    n_steps = max(1, min(STEPS_SHOWN, len(steps), at_most))
+    a_step = max(1, min(ROLLOUTS_A_STEP, at_most // n_steps))
     picked: list[Json] = []
-    for step in (steps[i] for i in places):
-        here = [row for row in rows if row["step"] == step]
-        firsts = {str(row.get("verdict")): row for row in reversed(here)}
-        order = [*firsts.values(), *(r for r in here if r not in firsts.values())]
-        picked += order[:ROLLOUTS_A_STEP]
+    for place in np.linspace(0, len(steps) - 1, n_steps).round().astype(int):
+        here = [row for row in rows if row["step"] == steps[place]]
+        firsts = list({str(row.get("verdict")): row for row in reversed(here)}.values())
+        picked += [*firsts, *(row for row in here if row not in firsts)][:a_step]
     return picked
+
+
+def _side_by_side(chosen: Sequence[tuple[Cell, Json]]) -> list[tuple[Cell, Json]]:
+    """By step, then the first rollout of every arm, then the second: designs stand in a row."""
+    seen: Counter[tuple[str, int]] = Counter()
+    keyed: list[tuple[int, int, tuple[Cell, Json]]] = []
+    for cell, row in chosen:
+        keyed.append((row["step"], seen[cell.arm, row["step"]], (cell, row)))
+        seen[cell.arm, row["step"]] += 1
+    return [pair for _, _, pair in sorted(keyed, key=lambda k: k[:2])]
 
 
 def _numbers(row: Json, view: str, length: int) -> list[float | None] | None:
@@ -204,7 +214,7 @@ def _pieces(
 
 def _classes(shown: str, values: Mapping[str, float | None], scales: Mapping[str, float]) -> str:
     """`l3`, `ln3`: local reward, third shade above or below 0; likewise `t` and `a`."""
-    names = ["z"] if not shown else ["nl"] if "\n" in shown else []
+    names = [] if shown else ["z"]
     for view, value in values.items():
         if value is None:
             names.append(f"{view[0]}u")

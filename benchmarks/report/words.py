@@ -15,6 +15,11 @@ BADGES = {
     "trails": "behind, not proof",
     "not separated": "not separated",
 }
+METRIC_WORDS = {
+    "complete": "the rate of complete files",
+    "compile": "the rate of files that compile",
+    "match": "the match with the request",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +115,13 @@ def _title(analysis: Analysis, comparison: Comparison) -> str:
 
 def _how_much(analysis: Analysis, comparison: Comparison) -> str:
     suite, verdict = analysis.suite, comparison.auc
+    name = METRIC_WORDS.get(suite.metric, suite.metric)
     mine = [analysis.arm(comparison.arm).auc[s] for s in comparison.seeds]
     base = [analysis.baseline.auc[s] for s in comparison.seeds]
     return (
-        f"Averaged over training, {suite.metric} is {sum(mine) / len(mine):.3f} with "
+        f"Averaged over training, {name} is {sum(mine) / len(mine):.3f} with "
         f"{comparison.arm} and {sum(base) / len(base):.3f} with {analysis.baseline.name}: "
-        f"{signed(verdict.difference)} {bounds(verdict.interval)}."
+        f"{signed(verdict.difference)} ({between(verdict.interval)})."
     )
 
 
@@ -128,7 +134,7 @@ def _how_soon(analysis: Analysis, comparison: Comparison) -> str:
     low_high = saved.interval if saved.difference >= 0 else _flip(saved.interval)
     return (
         f"{arm.name} {_arrival(arm)}, {base.name} {_arrival(base)}: on average "
-        f"{abs(saved.difference):.1f} steps {more} {bounds(low_high, 1)}, counting at most "
+        f"{abs(saved.difference):.1f} steps {more} ({between(low_high, 1)}), counting at most "
         f"{analysis.suite.last_step} steps a run."
     )
 
@@ -172,8 +178,15 @@ def signed(value: float, digits: int = 3) -> str:
     return f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
+def between(interval: Interval | None, digits: int = 3) -> str:
+    """An interval for a sentence."""
+    if interval is None:
+        return "one seed, so no interval"
+    return f"95% interval {signed(interval.low, digits)} to {signed(interval.high, digits)}"
+
+
 def bounds(interval: Interval | None, digits: int = 3) -> str:
     """An interval as text."""
     if interval is None:
-        return "[one seed: no interval]"
+        return "–"
     return f"[{signed(interval.low, digits)}, {signed(interval.high, digits)}]"
