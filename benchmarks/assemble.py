@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from botgrpo.benchmarks import shipped
 from botgrpo.rewards.base import Reward
 from botgrpo.rewards.mix import Composite, Design
-from botgrpo.rewards.registry import build_with
+from botgrpo.rewards.registry import build
 from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.task import Task
@@ -44,13 +44,13 @@ def reward(config: Config) -> Composite:
         renormalise=parts.renormalise,
     )
     return Composite(
-        design, {ref: build_with(ref, backend=config.sandbox) for ref in design.references}
+        design, {ref: build(ref, defaults={"backend": config.sandbox}) for ref in design.references}
     )
 
 
 def judge(config: Config) -> Reward:
     """The task's own judge, without noise, for the learning curve."""
-    return build_with(task(config.task).judge, backend=config.sandbox)
+    return build(task(config.task).judge, defaults={"backend": config.sandbox})
 
 
 def describe_sandbox(backend: str) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def sft(arguments: Namespace) -> int:
     from botgrpo.benchmarks import training
 
     out = Path(arguments.out) if arguments.out else None
-    print(training.warm_start(_config(arguments), out))
+    print(training.make_start(_config(arguments), out))
     return 0
 
 
@@ -103,9 +103,9 @@ def algorithms_show(arguments: Namespace) -> int:
 def score(arguments: Namespace) -> int:
     from botgrpo.benchmarks import scoring
     from botgrpo.rewards.records import read_rollouts, write_scores
-    from botgrpo.rewards.registry import build_with
+    from botgrpo.rewards.registry import build
 
-    reward = build_with(arguments.reward, backend=arguments.backend)
+    reward = build(arguments.reward, defaults={"backend": arguments.backend})
     rollouts = read_rollouts(arguments.input)
     if arguments.tokenizer:
         from transformers import AutoTokenizer

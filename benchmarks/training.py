@@ -40,7 +40,8 @@ def train(config: Config, out: Path, *, resume: bool) -> None:
     run = _run(config, out)
     steps = config.run.steps
     with Progress(total=steps, label=config.name) as bar:
-        run.progress = lambda kind, numbers: _show(bar, kind, numbers)
+        rates = run.task.metrics
+        run.progress = lambda kind, numbers: _show(bar, kind, numbers, rates)
         run.train(resume=resume)
 
 
@@ -74,12 +75,28 @@ def warm_start(config: Config, out: Path | None = None) -> Path:
     """The model after its supervised steps, from the cache where the same was made before."""
     from botgrpo.benchmarks import warm_start as warm
 
-    if config.policy.warm_start is None:
+    path: Path = warm.warm_started(config, out, say=_say)
+    return path
+
+
+def make_start(config: Config, out: Path | None) -> Path:
+    """What `botgrpo sft` makes: a warm start, or a shipped checkpoint of the micro policy anew."""
+    from botgrpo.benchmarks import warm_start as warm
+
+    if config.policy.warm_start is not None:
+        return warm_start(config, out)
+    if config.policy.model != "react_micro":
         raise ConfigError(
-            f"configuration {config.name!r} has no [policy.warm_start]; add one, or set "
-            "policy.warm_start.steps"
+            f"configuration {config.name!r} has no [policy.warm_start]; add one, for example "
+            "--set policy.warm_start.steps=100"
         )
-    return warm.warm_started(config, out, say=lambda line: print(line, file=sys.stderr))
+    folder = out or Path("runs") / f"react_micro-seed{config.run.seed}"
+    warm.react_micro(folder, seed=config.run.seed, say=_say, backend=config.sandbox)
+    return folder
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def evaluate_run(folder: Path, prompts: int) -> dict[str, Any]:
@@ -162,15 +179,11 @@ def _require_same(written: Path, text: str) -> None:
         )
 
 
-def _show(bar: Progress, kind: str, numbers: dict[str, Any]) -> None:
+def _show(bar: Progress, kind: str, numbers: dict[str, Any], rates: tuple[str, ...]) -> None:
     step = int(numbers["step"])
     if kind == "step":
         seconds = sum(numbers[f"time/{part}_s"] for part in ("generate", "score", "update"))
         bar.update(step, f"reward {numbers['reward']:.3f}, {seconds:.1f} s a step")
         return
-    rates = ", ".join(
-        f"{name} {value:.2f}"
-        for name, value in numbers.items()
-        if isinstance(value, float) and name not in ("seconds", "mean_length")
-    )
-    bar.say(f"step {step}: {rates}, {numbers['mean_length']:.0f} tokens")
+    shown = ", ".join(f"{name} {numbers[name]:.2f}" for name in rates if name in numbers)
+    bar.say(f"step {step}: {shown}, {numbers['mean_length']:.0f} tokens")
