@@ -23,6 +23,7 @@ from botgrpo.sandbox.errors import ConfigError
 
 Progress = Callable[[Mapping[str, float]], None]
 BUCKET = 32  # batches that are sorted by length together
+WIDTH_STEP = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,8 @@ def _accumulate(
 def _loss_sum(model: Any, batch: Sequence[Encoded], pad: int, autocast: bool) -> torch.Tensor:
     """Summed cross-entropy of the completion tokens of one micro-batch, in nats."""
     device = model.get_input_embeddings().weight.device
-    longest = max(len(each.ids) for each in batch)
+    # Few different widths: the CPU's matrix library keeps buffers for every shape it has met.
+    longest = -(-max(len(each.ids) for each in batch) // WIDTH_STEP) * WIDTH_STEP + 1
     ids_B_T = torch.full((len(batch), longest), pad, dtype=torch.long)
     learned_B_T = torch.zeros((len(batch), longest), dtype=torch.bool)
     for row, each in enumerate(batch):

@@ -12,6 +12,7 @@ from botgrpo.benchmarks.tasks.react_corpus import (
     corrupt,
     draw_request,
     fenced,
+    outline,
     requests,
     write,
 )
@@ -50,6 +51,12 @@ class ReactTask:
             source, _faults = corrupt(write(request, rng), corruption_rate, rng)
             pairs.append((_item(request), fenced(source)))
         return pairs
+
+    def outlines(self, n: int, seed: int) -> Sequence[tuple[Item, str]]:
+        """n training prompts with `react_corpus.outline`: what is learned before whole files."""
+        rng = random.Random(f"outlines/{seed}")
+        drawn = [draw_request(rng, held_out=False) for _ in range(n)]
+        return [(_item(request), outline(request)) for request in drawn]
 
     def words(self) -> tuple[str, ...]:
         """What a small model has to copy from the prompt: pieces to keep as single tokens."""

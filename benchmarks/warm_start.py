@@ -1,0 +1,240 @@
+"""Warm starts: the shipped micro checkpoints, made again from a seed, and any model on a task's
+corpus, cached by content."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from botgrpo.benchmarks import assemble
+from botgrpo.benchmarks.tasks.react import CORRUPTION_RATE, ReactTask
+from botgrpo.trainer.config import Config
+from botgrpo.trainer.models import model_hash, models_dir
+from botgrpo.trainer.task import Item
+
+Say = Callable[[str], None]
+EVERY = 50  # steps between two lines of progress
+MAX_NEW_TOKENS = 192
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a micro checkpoint is made.
+
+    First *outlines*, in which a third of the tokens is copied from the request: in whole files
+    alone the model does not learn to follow the request in reasonable time. Then whole files of
+    which about three quarters have faults.
+    """
+
+    outline_steps: int = 600
+    outline_batch: int = 64
+    outline_lr: float = 3e-3
+    files: int = 40_000
+    file_steps: int = 2000
+    file_batch: int = 32
+    file_lr: float = 3e-3
+    corruption_rate: float = CORRUPTION_RATE
+    eval_prompts: int = 512
+
+
+def react_micro(
+    folder: Path, *, seed: int, recipe: Recipe = Recipe(), say: Say = print, backend: str = "auto"
+) -> Mapping[str, Any]:
+    """Make micro checkpoint `seed` in `folder`, measure it, and return its manifest.
+
+    The tokenizer is the same for every seed; weights, corpus and order of batches are the seed's.
+    One torch thread, so that the sums come out alike whatever the machine has.
+    """
+    from botgrpo.trainer.micro import build_model, build_tokenizer, save
+    from botgrpo.trainer.sft import sft
+
+    task = ReactTask()
+    started_from = _texts(task.corpus(4000, 0))
+    with _one_thread(), _replacing(folder) as partial:
+        tokenizer = build_tokenizer(
+            (text for pair in started_from for text in pair), words=task.words()
+        )
+        model = build_model(tokenizer, seed=seed)
+        outlines = task.outlines(recipe.outline_steps * recipe.outline_batch // 2, seed)
+        sft(
+            model,
+            tokenizer,
+            _texts(outlines),
+            steps=recipe.outline_steps,
+            batch_size=recipe.outline_batch,
+            lr=recipe.outline_lr,
+            seed=seed,
+            progress=_reporter("outlines", recipe.outline_steps, say),
+        )
+        losses = sft(
+            model,
+            tokenizer,
+            _texts(task.corpus(recipe.files, seed, recipe.corruption_rate)),
+            steps=recipe.file_steps,
+            batch_size=recipe.file_batch,
+            lr=recipe.file_lr,
+            seed=seed,
+            progress=_reporter("files", recipe.file_steps, say),
+        )
+        save(model, tokenizer, partial)
+        manifest = {
+            "command": f"botgrpo sft react_micro --set run.seed={seed}",
+            "seed": seed,
+            "recipe": asdict(recipe),
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "final_loss_nats": sum(losses[-20:]) / len(losses[-20:]),
+            "sha256": {p.name: _sha256(p) for p in sorted(partial.iterdir())},
+            "measured": measure(partial, task.eval_items(recipe.eval_prompts), backend=backend),
+        }
+        (partial / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    say(json.dumps(manifest["measured"]))
+    return manifest
+
+
+def warm_started(config: Config, out: Path | None, *, say: Say = print) -> Path:
+    """Folder of the configuration's model after `[policy.warm_start]` on its task's corpus.
+
+    Without `out` the result lies in the cache under a hash of the model's files, the task and the
+    settings, and is made once.
+    """
+    settings = config.policy.warm_start
+    assert settings is not None
+    base = assemble.model_folder(config)
+    facts = {"task": config.task, "model_sha256": model_hash(base), **settings.model_dump()}
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
+    folder = out or models_dir().parent / "warm_starts" / f"{config.name}-{key}"
+    if out is None and (folder / "config.json").is_file():
+        say(f"warm start of {config.policy.model}: in the cache, {folder}")
+        return folder
+    from botgrpo.trainer.policy import load_policy
+    from botgrpo.trainer.sft import sft
+
+    policy = load_policy(base)
+    pairs = assemble.task(config.task).corpus(
+        settings.examples, settings.seed, settings.corruption_rate
+    )
+    with _replacing(folder) as partial:
+        sft(
+            policy.model,
+            policy.tokenizer,
+            _texts(pairs),
+            steps=settings.steps,
+            batch_size=settings.batch_size,
+            lr=settings.learning_rate,
+            seed=settings.seed,
+            micro_batch=min(8, settings.batch_size),
+            progress=_reporter(config.policy.model, settings.steps, say, every=5),
+        )
+        policy.model.bfloat16().save_pretrained(partial)
+        policy.tokenizer.save_pretrained(partial)
+        (partial / "manifest.json").write_text(json.dumps(facts, indent=2) + "\n")
+    return folder
+
+
+def measure(
+    folder: Path, items: Sequence[Item], *, seed: int = 0, backend: str = "auto"
+) -> dict[str, Any]:
+    """What a checkpoint writes at temperature 1: rates in 0..1 over one completion a prompt.
+
+    `compile` and `complete` as `react.complete` judges them; `name`, `elements` and `props` are
+    read from the text, so that they count for files that do not build as well.
+    """
+    import torch
+
+    from botgrpo.rewards.base import Rollout
+    from botgrpo.rewards.registry import build
+    from botgrpo.trainer.engines.base import Sampling
+    from botgrpo.trainer.engines.native import NativeEngine
+    from botgrpo.trainer.loop import evaluation
+    from botgrpo.trainer.policy import load_policy
+
+    policy = load_policy(folder)
+    engine = NativeEngine(
+        policy.model, end_ids=policy.end_ids, pad_id=policy.pad_id, dtype=torch.float32
+    )
+    samples = engine.generate(
+        [policy.prompt_ids(item.prompt) for item in items],
+        1,
+        range(len(items)),
+        Sampling(MAX_NEW_TOKENS, 1.0, seed),
+    )
+    texts = [policy.token_bytes.decode(sample.token_ids)[0] for sample in samples]
+    rollouts = [
+        Rollout(item.id, item.id, item.prompt, text, item.reference)
+        for item, text in zip(items, texts, strict=True)
+    ]
+    scores = asyncio.run(build("react.complete", backend=backend).score(rollouts))
+    followed = [follows(item, text) for item, text in zip(items, texts, strict=True)]
+    rates = {key: sum(f[key] for f in followed) / len(followed) for key in followed[0]}
+    return {**evaluation(scores, samples), **rates}
+
+
+def follows(item: Item, text: str) -> dict[str, bool]:
+    """Whether `text` holds the name, every element and every prop that `item` asks for."""
+    reference = item.reference
+    head = re.search(r"function (\w+)\(([^\n]*)", text)
+    name, parameters = head.groups() if head else ("", "")
+    found = {
+        "name": name == reference["name"],
+        "elements": all(re.search(rf"<{tag}\b", text) for tag in reference["elements"]),
+        "props": set(reference["props"]) <= set(re.findall(r"\w+", parameters)),
+    }
+    return {**found, "all_followed": all(found.values())}
+
+
+def _texts(pairs: Sequence[tuple[Item, str]]) -> list[tuple[str, str]]:
+    return [(item.prompt, completion) for item, completion in pairs]
+
+
+def _reporter(
+    label: str, steps: int, say: Say, every: int = EVERY
+) -> Callable[[Mapping[str, float]], None]:
+    def progress(row: Mapping[str, float]) -> None:
+        step = int(row["step"])
+        if step % every == 0 or step == steps:
+            left = row["seconds"] / step * (steps - step)
+            say(f"{label}: step {step}/{steps}, loss {row['loss']:.3f}, {left:.0f} s left")
+
+    return progress
+
+
+@contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """A new folder beside `folder` that takes its place when the block ends well."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        yield partial
+        partial.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(partial, folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
