@@ -1,7 +1,8 @@
 """What a test needs beside Python: asked for once, skipped with a reason, required where named.
 
-`BOTGRPO_REQUIRE="docker browser small"` turns a missing one from a skip into a failure of the run:
-a machine that installs them must not pass by skipping.
+`BOTGRPO_REQUIRE="docker browser small sandbox"` turns a missing one from a skip into a failure: a
+machine that installs them must not pass by skipping. "sandbox" stands for any isolation at all; it
+has no mark, since only trying tells, and fails the tests that skip on `SandboxUnavailable`.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
 
 import pytest
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 
 
 def _no_docker() -> str | None:
@@ -27,13 +29,16 @@ def _no_docker() -> str | None:
 
 
 def _no_browser() -> str | None:
-    if any(shutil.which(name) for name in CHROMIUM):
+    chromium = os.environ.get("BOTGRPO_CHROMIUM", "/usr/bin/chromium")
+    if Path(chromium).is_file():
         return None
-    return "browser: no Chromium; Debian: apt install chromium fonts-dejavu-core"
+    return (
+        f"browser: no Chromium at {chromium}; set BOTGRPO_CHROMIUM, or on Debian: "
+        "apt install chromium fonts-dejavu-core"
+    )
 
 
 def _no_small() -> str | None:
-    from botgrpo.sandbox.errors import ConfigError
     from botgrpo.trainer.models import locate
 
     try:
@@ -51,11 +56,16 @@ WHY_MISSING: dict[str, Callable[[], str | None]] = {
 }
 
 
+def _required() -> set[str]:
+    return set(os.environ.get("BOTGRPO_REQUIRE", "").split())
+
+
 @pytest.hookimpl(trylast=True)  # after -m and -k, so that nothing is asked for in vain
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    required = set(os.environ.get("BOTGRPO_REQUIRE", "").split())
-    if unknown := required - set(WHY_MISSING):
-        allowed = ", ".join(WHY_MISSING)
+    required = _required()
+    known = [*WHY_MISSING, "sandbox"]
+    if unknown := required - set(known):
+        allowed = ", ".join(known)
         raise pytest.UsageError(f"BOTGRPO_REQUIRE: unknown {sorted(unknown)}; allowed: {allowed}")
     for mark, why_missing in WHY_MISSING.items():
         marked = [item for item in items if item.get_closest_marker(mark)]
@@ -66,3 +76,16 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
             raise pytest.UsageError(f"BOTGRPO_REQUIRE names {mark!r}, but {reason}")
         for item in marked:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    # pytest.skip() in an `except SandboxUnavailable` carries that error as its context.
+    why = call.excinfo.value.__context__ if call.excinfo else None
+    if report.skipped and isinstance(why, SandboxUnavailable) and "sandbox" in _required():
+        report.outcome = "failed"
+        report.longrepr = f"BOTGRPO_REQUIRE names 'sandbox', but {why}"
+    return report

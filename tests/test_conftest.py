@@ -11,9 +11,9 @@ pytest_plugins = "pytester"
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    """A test suite with this conftest and one browser test, on a machine with an empty PATH."""
+    """A test suite with this conftest and one browser test, on a machine without a browser."""
     monkeypatch.delenv("BOTGRPO_REQUIRE", raising=False)
-    monkeypatch.setenv("PATH", str(pytester.path))
+    monkeypatch.setenv("BOTGRPO_CHROMIUM", str(pytester.path / "chromium"))
     pytester.makeconftest(Path(__file__).with_name("conftest.py").read_text("utf-8"))
     pytester.makeini("[pytest]\nmarkers =\n    browser\n    docker\n    small\n")
     pytester.makepyfile(
@@ -38,9 +38,7 @@ def test_what_is_not_there_is_skipped_with_the_next_step(suite: pytest.Pytester)
 
 
 def test_what_is_there_runs(suite: pytest.Pytester) -> None:
-    browser = suite.path / "chromium"
-    browser.write_text("#!/bin/sh\n")
-    browser.chmod(0o755)
+    (suite.path / "chromium").touch()
     suite.runpytest().assert_outcomes(passed=1, failed=1)
 
 
@@ -66,4 +64,34 @@ def test_an_unknown_requirement_is_refused(
     monkeypatch.setenv("BOTGRPO_REQUIRE", "dokcer")
     result = suite.runpytest()
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*unknown *dokcer*; allowed: docker, browser, small*"])
+    result.stderr.fnmatch_lines(["*unknown *dokcer*; allowed: docker, browser, small, sandbox*"])
+
+
+@pytest.mark.parametrize(("required", "outcome"), [("", "skipped"), ("sandbox", "failed")])
+def test_skipping_for_want_of_a_sandbox_fails_where_one_is_required(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, required: str, outcome: str
+) -> None:
+    monkeypatch.setenv("BOTGRPO_REQUIRE", required)
+    pytester.makeconftest(Path(__file__).with_name("conftest.py").read_text("utf-8"))
+    pytester.makepyfile(
+        """
+        import pytest
+        from botgrpo.sandbox.errors import SandboxUnavailable
+
+        def test_a_verdict():
+            try:
+                raise SandboxUnavailable("no user namespaces")
+            except SandboxUnavailable as error:
+                pytest.skip(f"no sandbox: {error}")
+        """
+    )
+    pytester.runpytest().assert_outcomes(**{outcome: 1})
+
+
+def test_any_other_skip_stays_one(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOTGRPO_REQUIRE", "sandbox")
+    pytester.makeconftest(Path(__file__).with_name("conftest.py").read_text("utf-8"))
+    pytester.makepyfile("import pytest\n\ndef test_x():\n    pytest.skip('not today')\n")
+    pytester.runpytest().assert_outcomes(skipped=1)
