@@ -18,11 +18,13 @@ from typing import Any
 
 from botgrpo.benchmarks import assemble
 from botgrpo.benchmarks.tasks.react import CORRUPTION_RATE, ReactTask
-from botgrpo.trainer.config import Config
+from botgrpo.sandbox.errors import ConfigError
+from botgrpo.trainer.config import Config, WarmStartConfig
 from botgrpo.trainer.models import model_hash, models_dir
 from botgrpo.trainer.task import Item
 
 Say = Callable[[str], None]
+MICRO = "react_micro"
 EVERY = 50  # steps between two lines of progress
 MAX_NEW_TOKENS = 192
 
@@ -36,13 +38,13 @@ class Recipe:
     which about three quarters have faults.
     """
 
-    outline_steps: int = 600
+    outline_steps: int = 500
     outline_batch: int = 64
     outline_lr: float = 3e-3
     files: int = 40_000
-    file_steps: int = 2000
+    file_steps: int = 1600
     file_batch: int = 32
-    file_lr: float = 3e-3
+    file_lr: float = 2e-3
     corruption_rate: float = CORRUPTION_RATE
     eval_prompts: int = 512
 
@@ -59,11 +61,9 @@ def react_micro(
     from botgrpo.trainer.sft import sft
 
     task = ReactTask()
-    started_from = _texts(task.corpus(4000, 0))
+    reading = _texts(task.corpus(4000, 0))
     with _one_thread(), _replacing(folder) as partial:
-        tokenizer = build_tokenizer(
-            (text for pair in started_from for text in pair), words=task.words()
-        )
+        tokenizer = build_tokenizer((text for pair in reading for text in pair), words=task.words())
         model = build_model(tokenizer, seed=seed)
         outlines = task.outlines(recipe.outline_steps * recipe.outline_batch // 2, seed)
         sft(
@@ -102,20 +102,46 @@ def react_micro(
 
 
 def warm_started(config: Config, out: Path | None, *, say: Say = print) -> Path:
-    """Folder of the configuration's model after `[policy.warm_start]` on its task's corpus.
+    """Folder of the configuration's model after its warm start.
 
-    Without `out` the result lies in the cache under a hash of the model's files, the task and the
-    settings, and is made once.
+    That is `[policy.warm_start]` on the task's corpus; the micro policy, which starts from nothing,
+    needs no such section. Without `out` the result lies in the cache under a hash of all that it
+    depends on, and is made once.
+
+    Raises:
+        ConfigError: another model without `[policy.warm_start]`.
     """
     settings = config.policy.warm_start
-    assert settings is not None
-    base = assemble.model_folder(config)
-    facts = {"task": config.task, "model_sha256": model_hash(base), **settings.model_dump()}
+    if settings is not None:
+        base = assemble.model_folder(config)
+        facts = {"task": config.task, "model_sha256": model_hash(base), **settings.model_dump()}
+    elif config.policy.model == MICRO:
+        facts = {"seed": config.run.seed, **asdict(Recipe())}
+    else:
+        raise ConfigError(
+            f"configuration {config.name!r} has no [policy.warm_start]; add one, or set "
+            "policy.warm_start.steps"
+        )
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
     folder = out or models_dir().parent / "warm_starts" / f"{config.name}-{key}"
     if out is None and (folder / "config.json").is_file():
         say(f"warm start of {config.policy.model}: in the cache, {folder}")
-        return folder
+    elif settings is None:
+        react_micro(folder, seed=config.run.seed, say=say, backend=config.sandbox)
+    else:
+        _train_on_corpus(config, settings, base, folder, facts, say)
+    return folder
+
+
+def _train_on_corpus(
+    config: Config,
+    settings: WarmStartConfig,
+    base: Path,
+    folder: Path,
+    facts: Mapping[str, Any],
+    say: Say,
+) -> None:
+    """Supervised steps from the model in `base`, written to `folder` in bf16."""
     from botgrpo.trainer.policy import load_policy
     from botgrpo.trainer.sft import sft
 
@@ -138,7 +164,6 @@ def warm_started(config: Config, out: Path | None, *, say: Say = print) -> Path:
         policy.model.bfloat16().save_pretrained(partial)
         policy.tokenizer.save_pretrained(partial)
         (partial / "manifest.json").write_text(json.dumps(facts, indent=2) + "\n")
-    return folder
 
 
 def measure(

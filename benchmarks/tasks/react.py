@@ -21,8 +21,8 @@ from botgrpo.trainer.task import Item
 
 TRAIN_PROMPTS = 1024
 EVAL_SEED = 1_000_003
-# A file has about 13 sites: .9 ** 13 leaves a quarter of the corpus without a fault.
-CORRUPTION_RATE = 0.1
+# A file has about 13 sites: .91 ** 13 leaves three in ten files of the corpus without a fault.
+CORRUPTION_RATE = 0.09
 
 
 class ReactTask:
