@@ -22,7 +22,7 @@ from botgrpo.sandbox.errors import ConfigError
 
 Json = Mapping[str, Any]
 Status = Literal["finished", "unfinished", "failed", "missing"]
-NOT_A_RATE = ("step", "n", "unscored", "verdicts")
+NOT_A_RATE = ("step", "n", "unscored", "verdicts", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +85,11 @@ class SuiteResult:
         """The finished cells of an arm by seed."""
         cells = (self.cells[arm, seed] for seed in self.seeds)
         return [cell for cell in cells if cell.status == "finished"]
+
+    def summary_of(self, arm: str) -> str:
+        """The suite's one line on an arm, "" where it has none."""
+        tables = (t for t in self.suite["arms"] if isinstance(t, Mapping))
+        return next((str(t.get("summary", "")) for t in tables if t.get("name") == arm), "")
 
     def paired_seeds(self, arm: str, other: str) -> list[int]:
         """Seeds that both arms finished: the only ones that are compared."""

@@ -35,9 +35,7 @@ def write_synthetic_suite(
 ) -> Path:
     """Arms map to a speed: larger learns sooner. The first arm is the baseline."""
     folder.mkdir(parents=True, exist_ok=True)
-    tables = "\n".join(
-        f'[[arms]]\nname = "{name}"\nalgorithm = "{name.split("@")[0]}"' for name in arms
-    )
+    tables = "\n".join(f'[[arms]]\nname = "{name}"\nsummary = "made up"' for name in arms)
     (folder / "suite.toml").write_text(
         f'name = "synthetic"\ntask = "react.micro"\npolicy = "micro"\n'
         f"seeds = {list(range(seeds))}\n"
@@ -106,7 +104,7 @@ def _metrics(level: np.ndarray, rng: np.random.Generator, steps: int) -> list[di
                 "step": step,
                 "reward": ok,
                 "bot/unscored": 0,
-                "bot/local_unscored": 0,
+                "bot/local_unscored_tokens": 0,
                 "sandbox/verdict/ok": ok,
                 "sandbox/verdict/syntax": rest * 0.7,
                 "sandbox/verdict/resolve": rest * 0.2,

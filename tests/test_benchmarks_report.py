@@ -403,3 +403,36 @@ def _check_keyboard(page: Any) -> None:
     page.keyboard.press("ArrowRight")
     readout = page.locator("article:visible .readout").first
     assert "local reward" in readout.text_content()
+
+
+def test_a_report_reads_what_the_training_loop_writes(tmp_path: Path) -> None:
+    from botgrpo.trainer.loop import Run
+    from botgrpo.trainer.policy import load_policy
+    from tiny import StubReward, StubTask, tiny_config, tiny_policy_folder
+
+    policy = tiny_policy_folder(tmp_path / "policy")
+    config = tiny_config()
+    for arm in ("one", "two"):
+        out = tmp_path / f"cells/{arm}/seed0"
+        out.mkdir(parents=True)
+        run = Run(
+            config=config,
+            policy=load_policy(policy),
+            task=StubTask(),
+            reward=StubReward(lose="/0" if arm == "two" else "never"),
+            judge=StubReward(),
+            out=out,
+        )
+        run.train(resume=False)
+    (tmp_path / "suite.toml").write_text(
+        f'arms = ["one", "two"]\nseeds = [0]\nprimary = {{metric = "letters", threshold = 0.9}}\n'
+        f"run = {{steps = {config.run.steps}}}\n"
+    )
+    analysis = analyse(load_suite(tmp_path))
+    assert analysis.arm("one").unscored == 0 and analysis.arm("two").unscored > 0
+    assert analysis.comparisons[0].auc.n_seeds == 1
+    html = write_report(tmp_path).read_text()
+    assert "two: " in html and "rollouts could not be scored" in html
+    panels = build_browser(load_suite(tmp_path)).panels
+    assert panels and all(panel.pieces for panel in panels if panel.outcome is not None)
+    assert not [note for panel in panels if panel.outcome is not None for note in panel.missing]

@@ -39,6 +39,7 @@ class Arm:
     """One design over its finished seeds; mappings are by seed, None where nothing finished."""
 
     name: str
+    summary: str
     index: int
     is_baseline: bool
     planned: int
@@ -50,7 +51,7 @@ class Arm:
     finals: Mapping[str, float]
     drop: float | None
     unscored: int
-    local_unscored: int
+    local_unscored_tokens: int
     step_s: float | None
 
     @property
@@ -144,6 +145,7 @@ def _arm(suite: SuiteResult, name: str) -> Arm:
     everything = [suite.cells[name, seed] for seed in suite.seeds]
     return Arm(
         name=name,
+        summary=suite.summary_of(name),
         index=colour_index(suite, name),
         is_baseline=name == suite.baseline,
         planned=len(suite.seeds),
@@ -156,7 +158,7 @@ def _arm(suite: SuiteResult, name: str) -> Arm:
         drop=float(np.mean([peak_to_final_drop(y) for _, y in curves.values()])) if cells else None,
         unscored=_total(everything, "bot/unscored")
         + sum(e.unscored for cell in everything for e in cell.evals),
-        local_unscored=_total(everything, "bot/local_unscored"),
+        local_unscored_tokens=_total(everything, "bot/local_unscored_tokens"),
         step_s=_step_s(everything),
     )
 
@@ -267,8 +269,8 @@ def _warnings(
             yield f"{arm.name}: over the threshold before training in some seed; set it higher."
         if arm.unscored:
             yield f"{arm.name}: {arm.unscored} rollouts could not be scored; they count nowhere."
-        if arm.local_unscored:
-            yield f"{arm.name}: {arm.local_unscored} rollouts without a local score (neutral)."
+        if arm.local_unscored_tokens:
+            yield f"{arm.name}: {arm.local_unscored_tokens} tokens without a local score (neutral)."
         if arm.drop is not None and arm.drop > COLLAPSE:
             yield f"{arm.name}: ends {arm.drop:.2f} below its own peak; look at its curve."
     yield from _bought(arms)

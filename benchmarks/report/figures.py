@@ -28,7 +28,7 @@ def write_figures(
     tables: dict[str, tuple[str, Iterable[Row]]] = {
         "arms": (
             "arm,finished_seeds,planned_seeds,auc_mean,auc_low,auc_high,auc_iqm,reached,"
-            "median_steps,restricted_mean_steps,peak_to_final_drop,unscored,local_unscored,step_s",
+            "median_steps,restricted_mean_steps,peak_to_final_drop,unscored,local_unscored_tokens,step_s",
             _arms(analysis),
         ),
         "final_metrics": (
@@ -97,7 +97,8 @@ def _arms(analysis: Analysis) -> Iterable[Row]:
         low, high = a.auc_interval or (None, None)
         yield (
             a.name, len(a.auc), a.planned, a.auc_mean, low, high, a.auc_iqm, a.reached,
-            a.median_steps, a.restricted_mean, a.drop, a.unscored, a.local_unscored, a.step_s,
+            a.median_steps, a.restricted_mean, a.drop, a.unscored,
+            a.local_unscored_tokens, a.step_s,
         )  # fmt: skip
 
 

@@ -67,6 +67,11 @@ def total_hours(suite: SuiteResult) -> float | None:
 
 
 def manifest_rows(suite: SuiteResult) -> list[tuple[str, str]]:
-    """The suite's manifest, else that of the first cell that has one."""
-    manifests = [suite.manifest, *(cell.manifest for cell in suite.cells.values())]
-    return list(flatten(next((m for m in manifests if m), {})))
+    """The suite's manifest, and what the first cell that has one adds (model, sandbox, hashes)."""
+    first = next((c.manifest for c in suite.cells.values() if c.manifest), {})
+    return list((dict(flatten(suite.manifest)) | _added(first, suite.manifest)).items())
+
+
+def _added(more: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, str]:
+    have = dict(flatten(known))
+    return {key: text for key, text in flatten(more) if key not in have}

@@ -19,6 +19,7 @@ from botgrpo.sandbox.errors import ConfigError
 
 VIEWS = {"local": "local reward", "token_rewards": "token reward", "advantages": "advantage"}
 LEVELS = 4  # shades on each side of 0
+FAINTEST = 0.02  # a smaller share of the scale is drawn as 0
 STEPS_SHOWN = 4
 ROLLOUTS_A_STEP = 3
 PANELS_MAX = 240  # keeps the page small; rollouts.jsonl holds the rest
@@ -219,7 +220,8 @@ def _classes(shown: str, values: Mapping[str, float | None], scales: Mapping[str
         if value is None:
             names.append(f"{view[0]}u")
             continue
-        level = round(min(1.0, abs(value) / scales[view]) * LEVELS)
+        share = min(1.0, abs(value) / scales[view])
+        level = max(1, round(share * LEVELS)) if share > FAINTEST else 0
         if level:
             names.append(f"{view[0]}{'n' if value < 0 else ''}{level}")
     return " ".join(names) or "o"
