@@ -61,6 +61,14 @@ def test_overrides_take_toml_values_or_text() -> None:
         configs.override(MINIMAL, ["name.first=1"])
 
 
+def test_a_key_of_one_section_may_be_written_without_it() -> None:
+    data = configs.override(MINIMAL, ["steps=3", "group_size=4", "model=other"])
+    assert data["run"]["steps"] == 3 and data["sampling"]["group_size"] == 4
+    assert data["policy"]["model"] == "other"
+    with pytest.raises(ConfigError, match="unknown key 'stpes'"):
+        configs.parse(configs.override(MINIMAL, ["stpes=3"]), "here")
+
+
 def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no such file"):
         configs.read_toml(tmp_path / "gone.toml")

@@ -164,7 +164,10 @@ def parse_text(text: str) -> dict[str, Any]:
 
 
 def override(data: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
-    """`data` with each `a.b=c` applied; c is a TOML value, or text where it is none."""
+    """`data` with each `a.b=c` applied; c is a TOML value, or text where it is none.
+
+    A key of one section alone may be written without it: `steps=3` is `run.steps=3`.
+    """
     result: dict[str, Any] = json.loads(json.dumps(data))
     for assignment in assignments:
         key, separator, text = assignment.partition("=")
@@ -174,8 +177,21 @@ def override(data: Mapping[str, Any], assignments: Iterable[str]) -> dict[str, A
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             value = text
-        set_key(result, key.strip(), value)
+        set_key(result, _full_key(key.strip()), value)
     return result
+
+
+def _full_key(key: str) -> str:
+    """`steps` -> `run.steps`, where just one section has that key and the top level has not."""
+    if "." in key or key in Config.model_fields:
+        return key
+    sections = {
+        name: field.annotation
+        for name, field in Config.model_fields.items()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+    }
+    homes = [name for name, section in sections.items() if key in section.model_fields]
+    return f"{homes[0]}.{key}" if len(homes) == 1 else key
 
 
 def set_key(data: dict[str, Any], dotted: str, value: Any) -> None:
