@@ -32,7 +32,11 @@ def chooser(name: str, limits: Limits) -> Callable[[], Backend]:
 
 
 def _checked(backend: Backend) -> Backend:
-    backend.check()
+    try:
+        backend.check()
+    except BaseException:
+        backend.close()
+        raise
     return backend
 
 

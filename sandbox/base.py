@@ -18,6 +18,7 @@ Not covered:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -41,6 +42,12 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+
+def node_command(limits: Limits) -> list[str]:
+    """The worker, seen from inside; its heap ends below the memory limit, so that it can say so."""
+    heap = f"--max-old-space-size={limits.memory_mib // 2}"
+    return ["node", heap, "--disallow-code-generation-from-strings", "worker.mjs"]
 
 
 class Link(Protocol):
@@ -78,6 +85,14 @@ class Backend(Protocol):
 
     def start(self) -> Link:
         """A new isolated worker process. Raises SandboxUnavailable."""
+        ...
+
+    def launch(self, command: Sequence[str]) -> Link:
+        """Any command inside the same walls: the attack tests look around with it."""
+        ...
+
+    def close(self) -> None:
+        """Free what the backend itself holds; its workers are closed one by one before."""
         ...
 
     def describe(self) -> dict[str, Any]:

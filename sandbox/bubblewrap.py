@@ -7,11 +7,12 @@ import functools
 import resource
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from botgrpo.sandbox import cgroup, install
-from botgrpo.sandbox.base import Limits, Link, Loss
+from botgrpo.sandbox.base import Limits, Link, Loss, node_command
 from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.process import ProcessLink
 
@@ -51,25 +52,17 @@ def isolation(limits: Limits, *, disable_userns: bool) -> list[str]:
     if disable_userns:
         arguments.append("--disable-userns")
     arguments += ["--uid", "65534", "--gid", "65534", "--cap-drop", "ALL", "--clearenv"]
+    arguments += ["--setenv", "PATH", "/usr/bin"]
     arguments += ["--ro-bind", str(install.find_node()), "/usr/bin/node"]
     for where, file in install.node_libraries():
         arguments += ["--ro-bind", str(file), str(where)]
     arguments += ["--ro-bind", str(install.worker_home()), "/opt/sandbox"]
-    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    # No /proc: started by root, our user is the host's root behind the mapping, and could write
+    # those switches of the kernel that ask for an owner and not for a capability.
+    arguments += ["--dev", "/dev"]
     arguments += ["--size", str(limits.disk_mib * _MIB), "--tmpfs", "/tmp"]
     arguments += ["--size", str(_MIB), "--tmpfs", "/dev/shm"]
     return [*arguments, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/opt/sandbox"]
-
-
-def node_command(limits: Limits) -> list[str]:
-    """node with its heap below the memory limit, so that it fails in words before it is killed."""
-    heap_mib = limits.memory_mib // 2
-    return [
-        "/usr/bin/node",
-        f"--max-old-space-size={heap_mib}",
-        "--disallow-code-generation-from-strings",
-        "/opt/sandbox/worker.mjs",
-    ]
 
 
 class Bubblewrap:
@@ -92,17 +85,16 @@ class Bubblewrap:
                 raise SandboxUnavailable(f"bubblewrap does not work here: {words}\n{_NEXT}")
 
     def start(self) -> Link:
-        """A worker in its own cgroup where one can be made, else under rlimits."""
+        return self.launch(node_command(self._limits))
+
+    def launch(self, command: Sequence[str]) -> Link:
+        """In a cgroup of its own where one can be made, else under rlimits."""
         limits = self._limits
         group = cgroup.make(limits.memory_mib, limits.pids)
         folders = " ".join(map(str, group.folders)) if group else ""
         bounds = [str(limits.open_files), str(limits.disk_mib * 2048)]  # ulimit -f: 512-byte blocks
-        inside = [
-            str(find_bwrap()),
-            *isolation(limits, disable_userns=self._disable_userns),
-            *node_command(limits),
-        ]
-        command = ["/bin/sh", "-c", _LAUNCH, "sh", folders, *bounds, *inside]
+        sandbox = [str(find_bwrap()), *isolation(limits, disable_userns=self._disable_userns)]
+        launcher = ["/bin/sh", "-c", _LAUNCH, "sh", folders, *bounds, *sandbox, *command]
 
         def release() -> Loss | None:
             if group is None:
@@ -112,7 +104,7 @@ class Bubblewrap:
             return loss
 
         self._grouped = group is not None
-        link = ProcessLink(command, None, release)
+        link = ProcessLink(launcher, None, release)
         return link if group else _RlimitedLink(link, limits)
 
     def describe(self) -> dict[str, Any]:
@@ -130,9 +122,12 @@ class Bubblewrap:
             held = "rlimits: memory and processes of each process by itself (no cgroup can be made)"
         return {"backend": self.name, "runtime": "bwrap", "isolation": isolated, "limits": held}
 
+    def close(self) -> None:
+        pass
+
     def _probe(self) -> str | None:
         arguments = isolation(self._limits, disable_userns=self._disable_userns)
-        command = [str(find_bwrap()), *arguments, "/usr/bin/node", "--version"]
+        command = [str(find_bwrap()), *arguments, "node", "--version"]
         try:
             done = subprocess.run(command, env={}, capture_output=True, text=True, timeout=10)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -37,8 +37,11 @@ class Conversation:
 
     def greet(self) -> None:
         """Hand over the nonce and learn the versions. Raises Lost."""
-        reply = self._exchange({"nonce": self._nonce}, self._limits.start_s)
-        self.versions = {str(key): str(value) for key, value in reply["versions"].items()}
+        versions = self._exchange({"nonce": self._nonce}, self._limits.start_s).get("versions")
+        if not isinstance(versions, dict):
+            self._link.close()
+            raise Lost("crash", "a greeting without versions")
+        self.versions = {str(key): str(value) for key, value in versions.items()}
 
     def ask(self, source: str) -> dict[str, Any]:
         """The verdict on one source, at most `wall_s` seconds after the call. Raises Lost."""

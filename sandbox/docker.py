@@ -11,10 +11,11 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from botgrpo.sandbox import docker_image
-from botgrpo.sandbox.base import Limits, Link, Loss
+from botgrpo.sandbox.base import Limits, Link, Loss, node_command
 from botgrpo.sandbox.cgroup import start_time
 from botgrpo.sandbox.errors import SandboxUnavailable
 
@@ -55,14 +56,15 @@ class Docker:
     def start(self) -> Link:
         """A worker in a new container, or the one that `check` made."""
         spare, self._spare = self._spare, None
-        if spare is not None:
-            return spare
+        return spare or self.launch(node_command(self._limits))
+
+    def launch(self, command: Sequence[str]) -> Link:
         import docker.errors
         import requests.exceptions
 
         container = None
         try:
-            container = self._client.containers.create(self._image, **self._options())
+            container = self._client.containers.create(self._image, command, **self._options())
             return ContainerLink(container)
         except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
             if container is not None:
@@ -85,19 +87,18 @@ class Docker:
             "base": self._base,
         }
 
+    def close(self) -> None:
+        if self._spare is not None:
+            self._spare.close()
+        if self._client is not None:
+            self._client.close()
+
     def _options(self) -> dict[str, Any]:
         from docker.types import LogConfig, Ulimit
 
         limits = self._limits
-        heap_mib = limits.memory_mib // 2
         files = limits.open_files
         return {
-            "command": [
-                "node",
-                f"--max-old-space-size={heap_mib}",
-                "--disallow-code-generation-from-strings",
-                "worker.mjs",
-            ],
             "entrypoint": [],
             "runtime": self._runtime,
             "network_mode": "none",
@@ -109,7 +110,9 @@ class Docker:
             "memswap_limit": f"{limits.memory_mib}m",  # equal, else as much swap comes on top
             "nano_cpus": 1_000_000_000,
             "pids_limit": limits.pids,
-            "tmpfs": {"/tmp": f"rw,noexec,nosuid,nodev,size={limits.disk_mib}m,nr_inodes=1024"},
+            "tmpfs": {
+                "/tmp": f"rw,noexec,nosuid,nodev,size={limits.disk_mib}m,nr_inodes=1024,mode=1777"
+            },
             "shm_size": "1m",  # writable whatever the root is
             "ulimits": [
                 Ulimit(name="nofile", soft=files, hard=files),
@@ -189,7 +192,7 @@ class ContainerLink:
     def close(self) -> Loss:
         with self._lock:
             if self._loss is None:
-                # Before the kill: with an attach that nobody reads, the engine's kill never returns.
+                # First: with an attach that nobody reads, the engine's kill never returns.
                 self._detach()
                 self._loss = "oom" if self._ended and self._out_of_memory() else "crash"
                 with contextlib.suppress(Exception):

@@ -83,7 +83,7 @@ def _host_root(tar: tarfile.TarFile) -> None:
 
     for name in ("tmp", "etc", "proc", "sys", "dev", "opt", "usr"):
         folder = tarfile.TarInfo(name)
-        folder.type, folder.mode = tarfile.DIRTYPE, 0o755
+        folder.type, folder.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
         tar.addfile(folder)
     nobody = b"nobody:x:65534:65534::/:/\n"
     passwd = tarfile.TarInfo("etc/passwd")

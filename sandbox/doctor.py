@@ -32,7 +32,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`backend` is what `auto` takes here, None if nothing isolates; `details` as for a manifest."""
+    """`backend` is what `auto` takes here, None if nothing isolates; `details` for a manifest."""
 
     backend: str | None
     checks: tuple[Check, ...]

@@ -81,6 +81,8 @@ class Pool:
         self.kill_workers()
         self._threads.shutdown(wait=True)
         self.kill_workers()
+        if self._backend is not None:
+            self._backend.close()
 
     def kill_workers(self) -> None:
         """Kill what runs. The pool goes on with new workers unless it is closed."""

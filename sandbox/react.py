@@ -93,7 +93,10 @@ class ReactCompiler:
         result = self._cache.get(key)
         if result is None:
             attempted = await asyncio.wrap_future(self._pool.submit(source))
-            result = _result(attempted)
+            try:
+                result = _result(attempted)
+            except (AttributeError, KeyError, TypeError, ValueError):
+                result = CompileResult("infra_error", reason="the worker's reply has another form")
             if result.status in _JUDGED:
                 self._cache[key] = result
                 if len(self._cache) > _CACHED_RESULTS:
@@ -129,7 +132,9 @@ def _result(attempted: Attempted) -> CompileResult:
         facts["tags"] = {name: count for name, count in facts["tags"]}
     diagnostics = tuple(map(_diagnostic, reply.get("diagnostics", ())))
     reason = reply.get("reason") or (diagnostics[0].message if diagnostics else "")
-    return CompileResult(reply["status"], diagnostics, facts, reason)
+    if reply["status"] not in _JUDGED:
+        raise ValueError("no such status")
+    return CompileResult(reply["status"], diagnostics, facts, str(reason))
 
 
 def _diagnostic(entry: Mapping[str, Any]) -> Diagnostic:

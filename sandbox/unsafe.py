@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from botgrpo.sandbox import install
-from botgrpo.sandbox.base import Limits, Link
+from botgrpo.sandbox.base import Limits, Link, node_command
 from botgrpo.sandbox.process import ProcessLink
 
 
@@ -21,10 +22,11 @@ class Unsafe:
         install.worker_home()
 
     def start(self) -> Link:
-        home = install.worker_home()
-        heap = f"--max-old-space-size={self._limits.memory_mib // 2}"
-        command = [str(install.find_node()), heap, str(home / "worker.mjs")]
-        return ProcessLink(command, home, lambda: None)
+        return self.launch(node_command(self._limits))
+
+    def launch(self, command: Sequence[str]) -> Link:
+        command = [str(install.find_node()) if word == "node" else word for word in command]
+        return ProcessLink(command, install.worker_home(), lambda: None)
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -33,3 +35,6 @@ class Unsafe:
             "isolation": "none: a plain process with the rights of this one",
             "limits": "node's heap only",
         }
+
+    def close(self) -> None:
+        pass
