@@ -123,14 +123,13 @@ def _build(reference: Reference, options: Mapping[str, Any], defaults: Mapping[s
         if args or named:
             raise ConfigError(f"{reference.name} is a finished reward; it takes no arguments")
         return target
-    if callable(target):
-        taken = inspect.signature(target).parameters
-        named = {**{k: v for k, v in defaults.items() if k in taken}, **named}
-    else:
+    if not callable(target):
         raise ConfigError(f"{reference.name} is {target!r}; expected a reward class or a function")
     signature = inspect.signature(target)
-    named = {k: v for k, v in defaults.items() if k in signature.parameters} | named
     try:
+        given = signature.bind_partial(*args, **named).arguments
+        free = signature.parameters.keys() - given.keys()
+        named |= {k: v for k, v in defaults.items() if k in free}
         signature.bind(*args, **named)
     except TypeError as error:
         raise ConfigError(f"{reference.name}: {error}; it takes {signature}") from error

@@ -71,9 +71,9 @@ def test_anything_else_is_refused_and_never_run(text):
 def test_defaults_go_to_every_nested_reward_that_takes_them():
     reward = build("noise.gaussian(react.compile, sigma=0.5)", defaults={"backend": "unsafe"})
     assert reward.inner._compiler is shared_compiler("unsafe")
-    assert build("react.compile('auto')")._compiler is shared_compiler("auto")
-    named = build("react.compile(backend='auto')", defaults={"backend": "unsafe"})
-    assert named._compiler is shared_compiler("auto")
+    for given in ("react.compile('auto')", "react.compile(backend='auto')"):
+        named = build(given, defaults={"backend": "unsafe"})
+        assert named._compiler is shared_compiler("auto")
 
 
 def test_an_unknown_name_lists_what_exists_and_the_nearest():
