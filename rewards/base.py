@@ -138,8 +138,10 @@ class Example:
 class Reward(Protocol):
     """The one interface: same order, same ids, one score for each rollout.
 
-    A reward may also have `examples() -> Sequence[Example]` (needed by `validate`) and
-    `async aclose()` (called when its user is done).
+    A reward may also have `examples() -> Sequence[Example]` (needed by `validate`),
+    `async aclose()` (called when its user is done) and
+    `project_local(rollout, score, decay_lines)`, its own way from spans to token values (see
+    `botgrpo.rewards.local`).
     """
 
     spec: RewardSpec

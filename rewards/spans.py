@@ -196,11 +196,11 @@ def _token_lines(
     first_T = starts_T
     runs = [m.span() for m in _TERMINATOR_RUN.finditer(text)]
     if runs:
-        edges = np.array(runs, dtype=np.int64)
-        run_T = np.searchsorted(edges[:, 1], starts_T, "right")
-        inside = run_T < len(edges)
-        run_T = np.minimum(run_T, len(edges) - 1)
-        after_T = edges[run_T, 1]
-        skips = inside & (edges[run_T, 0] <= starts_T) & (after_T < ends_T)
-        first_T = np.where(skips, after_T, starts_T)
+        past_all = (len(text) + 1, 0)  # where a token after the last run looks, in vain
+        edges_R2 = _token_array([*runs, past_all])
+        run_starts_R, run_ends_R = edges_R2[:, 0], edges_R2[:, 1]
+        run_T = np.searchsorted(run_ends_R[:-1], starts_T, "right")
+        after_T = run_ends_R[run_T]
+        skips_T = (run_starts_R[run_T] <= starts_T) & (after_T < ends_T)
+        first_T = np.where(skips_T, after_T, starts_T)
     return np.searchsorted(starts, first_T, "right") - 1

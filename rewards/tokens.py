@@ -96,12 +96,13 @@ def _char_spans(
     for start, end in bad:
         opens[start:end] = False
         opens[start] = True
-    opened = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(opens)))  # before each byte
-    byte_starts_T = np.concatenate((np.zeros(1, dtype=np.int64), byte_ends_T[:-1]))
+    opened = np.zeros(len(data) + 1, dtype=np.int64)  # how many characters before each byte
+    np.cumsum(opens, out=opened[1:])
+    byte_starts_T = np.zeros_like(byte_ends_T)
+    byte_starts_T[1:] = byte_ends_T[:-1]
     ends_T = opened[byte_ends_T]
-    # The character of a token's first byte: already open unless that byte opens one.
-    first_T = np.minimum(byte_starts_T, len(data) - 1)
-    starts_T = opened[byte_starts_T] - np.where(opens[first_T], 0, 1)
+    # A token's first character is the one that its first byte opens or continues.
+    starts_T = opened[np.minimum(byte_starts_T + 1, len(data))] - 1
     starts_T = np.where(byte_starts_T == byte_ends_T, ends_T, starts_T)
     return tuple(zip(starts_T.tolist(), ends_T.tolist(), strict=True))
 
