@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from botgrpo.sandbox.base import Backend, Limits
+from botgrpo.sandbox.base import DEFAULT_LIMITS, Backend, Limits
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.docker import Docker
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from botgrpo.sandbox.unsafe import Unsafe
 
 
-def chooser(name: str, limits: Limits) -> Callable[[], Backend]:
+def chooser(name: str, limits: Limits = DEFAULT_LIMITS) -> Callable[[], Backend]:
     """A function that gives a working backend or raises SandboxUnavailable.
 
     Raises ConfigError at once for a name that does not exist.
@@ -40,7 +40,7 @@ def _checked(backend: Backend) -> Backend:
     return backend
 
 
-def auto(limits: Limits) -> Backend:
+def auto(limits: Limits = DEFAULT_LIMITS) -> Backend:
     """Docker where an engine answers, else bubblewrap where it works, else SandboxUnavailable."""
     makers: tuple[Callable[[Limits], Backend], ...] = (Docker, Bubblewrap)
     refusals = []

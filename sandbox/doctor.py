@@ -32,15 +32,19 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`backend` is what `auto` takes here, None if nothing isolates; `details` for a manifest."""
+    """`backend` is the one that works, None if none does; `details` as in a manifest."""
 
     backend: str | None
     checks: tuple[Check, ...]
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def report() -> Report:
-    """Look at everything; takes seconds, and installs the worker if it is not there yet."""
+def report(backend: str = "auto") -> Report:
+    """Look at everything, then start a worker of `backend`.
+
+    Takes seconds, and installs the worker if it is not there yet. Raises ConfigError for a backend
+    that does not exist.
+    """
     checks = [
         _check("node", lambda: f"{install.find_node()}"),
         _check("worker packages", lambda: f"{install.worker_home()}"),
@@ -52,12 +56,30 @@ def report() -> Report:
     ]
     details: dict[str, Any] = {}
     try:
-        details = _working()
+        details = _working(backend)
     except SandboxUnavailable as error:
-        checks.append(Check("auto", False, "no backend works here", str(error)))
+        checks.append(Check(backend, False, "does not work here", str(error)))
     else:
-        checks.append(Check("auto", True, f"takes {details['backend']}: {details['isolation']}"))
+        checks.append(Check(backend, True, f"takes {details['backend']}: {details['isolation']}"))
     return Report(details.get("backend"), tuple(checks), details)
+
+
+def main(backend: str = "auto", *, prepare: bool = False) -> int:
+    """Print a report; returns 0 if `backend` works, else 1.
+
+    `prepare` only installs the packages of the worker, whatever can be isolated here.
+    """
+    if prepare:
+        print(f"sandbox: the compile worker is in {install.worker_home()}")
+        return 0
+    found = report(backend)
+    for check in found.checks:
+        print(f"{'ok  ' if check.ok else 'no  '} {check.name}: {check.why}")
+        if check.next:
+            print("     " + check.next.replace("\n", "\n     "))
+    for name, value in found.details.items():
+        print(f"{name:>12}  {value}")
+    return 0 if found.backend else 1
 
 
 def _check(name: str, look: Callable[[], str]) -> Check:
@@ -119,8 +141,8 @@ def _cgroups() -> Check:
     return Check("cgroup limits", True, f"made below {group.folders[0].parent}")
 
 
-def _working() -> dict[str, Any]:
-    compiler = ReactCompiler("auto")
+def _working(backend: str) -> dict[str, Any]:
+    compiler = ReactCompiler(backend)
     try:
         return compiler.describe()
     finally:

@@ -61,7 +61,7 @@ def find_node() -> Path:
     found = shutil.which("node")
     if found is None:
         raise SandboxUnavailable(
-            "no `node` on PATH: React is compiled by esbuild under Node.js. Install Node.js 18 or "
+            "no `node` on PATH: React is compiled by esbuild under Node.js\nInstall Node.js 18 or "
             "later with npm (Debian: apt-get install nodejs npm), then repeat."
         )
     path = Path(found).resolve()
@@ -72,7 +72,7 @@ def find_node() -> Path:
     version = _output([str(path), "--version"])
     match = re.match(r"v(\d+)\.", version)
     if not match or int(match[1]) < 18:
-        raise SandboxUnavailable(f"{path} is node {version}; 18 or later is needed: upgrade it.")
+        raise SandboxUnavailable(f"{path} is node {version}\n18 or later is needed: upgrade it.")
     return path
 
 
@@ -102,7 +102,7 @@ def _install(home: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise SandboxUnavailable(
-            "no `npm` on PATH: it installs esbuild and React into the cache once. Install npm "
+            "no `npm` on PATH: it installs esbuild and React into the cache once\nInstall npm "
             "(Debian: apt-get install npm), then `make setup` or repeat."
         )
     with tempfile.TemporaryDirectory(dir=home.parent, prefix="worker-new-") as temporary:
