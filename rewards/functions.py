@@ -67,10 +67,16 @@ class FunctionReward:
         ]
 
     def _score(self, rollout: Rollout, value: Any, seconds: float) -> Score:
-        if value is None or math.isnan(value):
+        try:
+            number = math.nan if value is None else float(value)
+        except (TypeError, ValueError) as error:
+            raise RewardError(
+                f"{self.spec.name} returned {value!r} for {rollout.id!r}; allowed: a number or None"
+            ) from error
+        if math.isnan(number):
             reason = f"{self.spec.name} returned {value}"
             return Score.unscored(rollout.id, reason, verdict="skipped", seconds=seconds)
-        return Score(rollout.id, float(value), verdict="scored", seconds=seconds)
+        return Score(rollout.id, number, verdict="scored", seconds=seconds)
 
 
 def _columns(rollouts: Sequence[Rollout]) -> dict[str, list[Any]]:

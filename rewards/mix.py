@@ -154,7 +154,7 @@ class Composite:
         return float(np.clip(total, *self.spec.outcome_range)), ""
 
     def _local(self, rollout: Rollout, scores: Mapping[str, Score]) -> Local | None:
-        if rollout.token_spans is None:
+        if rollout.token_spans is None or self.spec.local_range is None:
             return None
         total_T = np.zeros(len(rollout.token_spans))
         for reference, weight in self.design.locals.items():
@@ -165,8 +165,7 @@ class Composite:
                 self.parts[reference], rollout, score, decay_lines=self.design.decay_lines
             )
             total_T += weight * np.array(local, dtype=np.float64)  # None becomes NaN
-        if self.spec.local_range is not None:
-            total_T = np.clip(total_T, *self.spec.local_range)
+        total_T = np.clip(total_T, *self.spec.local_range)
         return tuple(None if math.isnan(s) else s for s in total_T.tolist())
 
 

@@ -65,8 +65,11 @@ class Entry:
     target: str
 
     def summary(self) -> str:
-        """First line of its docstring; imports it."""
-        return (inspect.getdoc(_factory(self.name)) or "").partition("\n")[0]
+        """First line of its docstring, or why it does not load; imports it."""
+        try:
+            return (inspect.getdoc(_factory(self.name)) or "").partition("\n")[0]
+        except ConfigError as error:  # one broken plug-in must not hide the others
+            return str(error)
 
 
 def register(name: str) -> Callable[[F], F]:

@@ -2,9 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-
-import pytest
 
 from botgrpo import rewards
 
@@ -39,19 +36,14 @@ def test_the_check_for_heavy_libraries_can_fail():
     assert done.returncode == 1 and "imports sympy" in done.stderr
 
 
-@pytest.mark.slow
 def test_importing_rewards_takes_less_than_300_ms():
-    best_s = min(_import_s() for _ in range(5))
-    assert best_s < 0.3
-
-
-def _import_s() -> float:
-    started = time.perf_counter()
-    run("pass")
-    bare_s = time.perf_counter() - started
-    started = time.perf_counter()
-    run("import botgrpo.rewards")
-    return time.perf_counter() - started - bare_s
+    # Processor time of the best of three: other work on the machine must not decide.
+    timed = (
+        "import time; started_s = time.process_time()\n"
+        "import botgrpo.rewards\n"
+        "print(time.process_time() - started_s)\n"
+    )
+    assert min(float(run(timed).stdout) for _ in range(3)) < 0.3
 
 
 def test_every_public_name_exists():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from botgrpo.rewards import Composite, Design, RewardError, RewardSpec, Rollout, Score, Span
+from botgrpo.rewards.local import checked_scores
 from botgrpo.rewards.mix import token_rewards
 from botgrpo.sandbox.errors import ConfigError
 
@@ -130,8 +131,15 @@ def test_token_rewards_without_tokens_ask_for_them():
 def test_designs_without_a_local_signal_give_every_token_the_outcome():
     design = Design({"a": 1.0}, w_g=2.0)
     score = mix(design, a=Fixed())
-    assert score.local == (0.0,) * 4
-    assert token_rewards(score, design).tolist() == [2.0] * 4
+    assert score.local is None and score.local_scored
+    assert token_rewards(score, design, n_tokens=4).tolist() == [2.0] * 4
+
+
+def test_a_composite_keeps_its_own_promises():
+    spans = [Span(3, 5, -1.0), Span(4, 5, -1.0)]
+    for design in (Design({"a": 2.0}), Design({"a": 2.0}, {"a": 0.5}, decay_lines=2)):
+        reward = Composite(design, {"a": Fixed(spans=spans)})
+        assert asyncio.run(checked_scores("design", reward, [rollout(), rollout("r2", None)]))
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,9 @@ async def later(prompts, completions):
 def short(completions):
     return []
 
+def words(completions):
+    return ["high" for _ in completions]
+
 def broken(completions):
     raise KeyError("x")
 
@@ -187,7 +190,10 @@ def test_an_async_function_is_awaited_and_nan_is_unscored(file):
     assert first.outcome == 1.0 and second.outcome is None
 
 
-@pytest.mark.parametrize(("name", "message"), [("short", "0 values for 2"), ("broken", "KeyError")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("short", "0 values for 2"), ("broken", "KeyError"), ("words", "'high' for 'a'")],
+)
 def test_a_function_that_fails_is_an_error_and_not_a_zero(file, name, message):
     with pytest.raises(RewardError, match=message):
         score(build(f"{file}:{name}"))
@@ -233,3 +239,5 @@ def test_the_plug_in_door_prefixes_the_distribution(plugin):
 def test_a_plug_in_that_fails_to_import_says_why(plugin):
     with pytest.raises(ConfigError, match=r"acme-rewards/tests\.gone .*No module named"):
         build("acme-rewards/tests.gone")
+    gone = next(e for e in available() if e.name == "acme-rewards/tests.gone")
+    assert "No module named" in gone.summary()
