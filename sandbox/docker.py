@@ -19,6 +19,7 @@ from botgrpo.sandbox.base import Limits, Link, Loss, node_command
 from botgrpo.sandbox.cgroup import start_time
 from botgrpo.sandbox.errors import SandboxUnavailable
 
+_LOCAL = "unix:///var/run/docker.sock"
 _PROBE_S = 1
 _CALL_S = 120
 _LABEL = "botgrpo.worker"
@@ -238,6 +239,7 @@ def connect() -> Any:
 
     An engine that does not answer within a second counts as absent.
     """
+    _knock()
     try:
         import docker
         import docker.errors
@@ -253,11 +255,27 @@ def connect() -> Any:
     except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
         if client is not None:
             client.close()
-        raise SandboxUnavailable(
-            f"no Docker engine answers ({str(error)[:160]})\n"
-            "Start one (`systemctl start docker`) or set DOCKER_HOST; you need access to its "
-            "socket."
-        ) from None
+        raise _absent(error) from None
+
+
+def _knock() -> None:
+    """Ask a local socket without the SDK, which takes long to import and leaks a failed attempt."""
+    scheme, _, path = os.environ.get("DOCKER_HOST", _LOCAL).partition("://")
+    if scheme != "unix":
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
+        knock.settimeout(_PROBE_S)
+        try:
+            knock.connect(path)
+        except OSError as error:
+            raise _absent(error) from None
+
+
+def _absent(error: Exception) -> SandboxUnavailable:
+    return SandboxUnavailable(
+        f"no Docker engine answers ({str(error)[:160]})\n"
+        "Start one (`systemctl start docker`) or set DOCKER_HOST; you need access to its socket."
+    )
 
 
 def _left(deadline: float) -> float:
