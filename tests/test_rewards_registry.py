@@ -76,6 +76,11 @@ def test_defaults_go_to_every_nested_reward_that_takes_them():
         assert named._compiler is shared_compiler("auto")
 
 
+def test_a_reference_in_quotes_is_built_by_the_reward_that_takes_it(file):
+    reward = build(f"noise.flip('{file}:Half(value=0.25)', p=1)")
+    assert score(reward)[0].outcome == 0.75
+
+
 def test_an_unknown_name_lists_what_exists_and_the_nearest():
     with pytest.raises(ConfigError, match=r"Did you mean react\.compile\?.*noise\.gaussian"):
         build("react.complie")
