@@ -7,6 +7,7 @@ cancelled leaves its worker in a known state: the work ends in its thread, by th
 from __future__ import annotations
 
 import atexit
+import os
 import threading
 import time
 import weakref
@@ -41,6 +42,7 @@ class Pool:
 
     def __init__(self, choose: Callable[[], Backend], workers: int, limits: Limits) -> None:
         self.limits = limits
+        self.owner = os.getpid()
         self._choose = choose
         self._backend: Backend | None = None
         self._lock = threading.Lock()
@@ -163,4 +165,5 @@ class Pool:
 @atexit.register
 def _kill_all() -> None:
     for pool in list(_pools):
-        pool.kill_workers()
+        if pool.owner == os.getpid():  # a forked child must not kill its parent's workers
+            pool.kill_workers()

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -39,7 +40,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One complaint: line from 1; column from 0 in that line and length, both in `unit`s."""
+    """One complaint: line from 1; column from 0 in that line and length, both in `unit`s.
+
+    What it points at may go on in the following lines: `length` counts their ends too.
+    """
 
     kind: str  # syntax | resolve | link
     message: str
@@ -75,6 +79,7 @@ class ReactCompiler:
         self._limits = limits
         self._pool = Pool(chooser(backend, limits), workers, limits)
         self._cache: OrderedDict[bytes, CompileResult] = OrderedDict()
+        self._flying: dict[bytes, Future[Attempted]] = {}
 
     async def compile(self, source: str) -> CompileResult:
         """The result for one source.
@@ -92,7 +97,7 @@ class ReactCompiler:
         key = hashlib.sha256(body).digest()
         result = self._cache.get(key)
         if result is None:
-            attempted = await asyncio.wrap_future(self._pool.submit(source))
+            attempted = await self._attempted(key, source)
             try:
                 result = _result(attempted)
             except (AttributeError, KeyError, TypeError, ValueError):
@@ -104,6 +109,23 @@ class ReactCompiler:
         else:
             self._cache.move_to_end(key)
         return replace(result, seconds=time.perf_counter() - started)
+
+    async def _attempted(self, key: bytes, source: str) -> Attempted:
+        """The work on a source, joined where it is under way: rewards often share a candidate."""
+        while True:
+            flying = self._flying.get(key)
+            if flying is None:
+                flying = self._pool.submit(source)
+                self._flying[key] = flying
+                flying.add_done_callback(lambda _: self._flying.pop(key, None))
+                return await asyncio.wrap_future(flying)
+            try:
+                return await asyncio.shield(asyncio.wrap_future(flying))
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if not flying.cancelled() or (task is not None and task.cancelling()):
+                    raise
+                # whoever asked first gave up while it was queued: ask again
 
     async def aclose(self) -> None:
         """Kill the workers. Calls that still wait raise SandboxUnavailable or are cancelled."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +124,22 @@ def test_a_diagnostic_points_at_the_fault_in_utf8_bytes(
     compiler: ReactCompiler, source: str, text: str
 ) -> None:
     assert at(source, judge(compiler, source)) == text
+
+
+def test_planted_faults_are_found_behind_any_text(compiler: ReactCompiler) -> None:
+    rng = random.Random(20)
+    letters = "aé漢🤨\ud83e\u202e\u00a0\t \u0301"
+    for _ in range(200):
+        text = "".join(rng.choices(letters, k=rng.randrange(12)))
+        before = "".join(rng.choices(["\n", "\r\n", "\u2029", f"// {text}\n"], k=rng.randrange(4)))
+        source = f'{before}const a = "{text}"; /* {text} */ const b = ;\nexport default () => a;'
+        result = judge(compiler, source)
+        assert (result.status, at(source, result)) == ("syntax", ";"), repr(source)
+
+
+def test_a_fault_may_reach_over_several_lines(compiler: ReactCompiler) -> None:
+    found = judge(compiler, "export default 1;\nconst a `x\ny`;").diagnostics[0]
+    assert (found.line, found.column, found.length) == (2, 8, 5)
 
 
 def test_the_emoji_case_has_the_documented_column(compiler: ReactCompiler) -> None:
