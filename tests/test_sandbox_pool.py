@@ -274,6 +274,41 @@ def test_a_cancelled_call_leaves_the_next_one_unharmed(real: ReactCompiler) -> N
     assert asyncio.run(main()) == "ok"
 
 
+def test_calls_for_one_source_share_the_work(
+    real: ReactCompiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[str] = []
+    submit = real._pool.submit
+    monkeypatch.setattr(real._pool, "submit", lambda s: (submitted.append(s), submit(s))[1])
+    source = "export default () => <p>asked by two rewards</p>;"
+
+    async def main() -> None:
+        results = await asyncio.gather(*(real.compile(source) for _ in range(5)))
+        assert {r.status for r in results} == {"ok"}
+
+    asyncio.run(main())
+    assert submitted == [source]
+
+
+def test_who_waits_for_anothers_work_is_not_cancelled_with_it(real: ReactCompiler) -> None:
+    async def main() -> None:
+        source = "export default () => <p>asked first by one who gives up</p>;"
+        busy = asyncio.create_task(real.compile("export default () => <p>before it</p>;"))
+        first = asyncio.create_task(real.compile(source))
+        second = asyncio.create_task(real.compile(source))
+        third = asyncio.create_task(real.compile(source))
+        await asyncio.sleep(0)
+        first.cancel()
+        third.cancel()
+        assert (await second).status == "ok"
+        assert (await busy).status == "ok"
+        for gone in (first, third):
+            with pytest.raises(asyncio.CancelledError):
+                await gone
+
+    asyncio.run(main())
+
+
 def test_two_hundred_candidates_on_two_workers_each_get_their_own_verdict(
     real: ReactCompiler,
 ) -> None:

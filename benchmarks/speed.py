@@ -1,0 +1,136 @@
+"""How fast each part is, on this machine, now:  python -m botgrpo.benchmarks.speed [PART ...]
+
+Prints medians with the range over repeats; nothing is asserted. Parts: startup, projection,
+estimator, micro (a step of 64 rollouts through the sandbox), small (the same with the 135M model).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+
+def report(name: str, values: Sequence[float], unit: str) -> None:
+    """One line: median, and the range behind it."""
+    middle = statistics.median(values)
+    print(f"{name:42} {middle:9.3f} {unit:12} ({min(values):.3f} to {max(values):.3f})", flush=True)
+
+
+def timed(work: Callable[[], object], repeats: int) -> list[float]:
+    """Seconds of each repeat, after one that is not counted."""
+    work()
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def startup(repeats: int) -> None:
+    """What a user waits for before anything happens."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    for name, code in (
+        ("python starts", "pass"),
+        ("import botgrpo.rewards", "import botgrpo.rewards"),
+        ("botgrpo --help", "from botgrpo.benchmarks.cli import parser; parser().format_help()"),
+    ):
+        command = [sys.executable, "-c", code]
+        seconds = timed(lambda c=command: subprocess.run(c, env=environment, check=True), repeats)
+        report(name, seconds, "s")
+
+
+def projection(repeats: int) -> None:
+    """Sampled ids -> text, spans and local values for the 64 rollouts of a step."""
+    from botgrpo.benchmarks import assemble, shipped
+    from botgrpo.rewards import Span, TokenBytes, project
+
+    folder = shipped.checkpoint("react_micro", 0)
+    assert folder is not None
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    token_bytes = TokenBytes.from_tokenizer(tokenizer)
+    pairs = assemble.task("react").corpus(64, 0, 0.1)
+    ids = [tokenizer.encode(text, add_special_tokens=False).ids[:128] for _, text in pairs]
+
+    def work() -> None:
+        for row in ids:
+            text, spans = token_bytes.decode(row)
+            project([Span(40, 44, -1.0), Span(90, 91, -1.0)], spans, text, decay_lines=3)
+
+    report("project 64 rollouts", [1000 * s for s in timed(work, repeats)], "ms")
+
+
+def estimator(repeats: int) -> None:
+    """BoT-GRPO on 1,024 ragged rollouts of 16 to 4,096 tokens, flat and padded, in one run."""
+    import torch
+
+    from botgrpo.trainer.bot_grpo import bot_grpo, bot_grpo_ragged
+
+    generator = torch.Generator().manual_seed(0)
+    length_R = torch.randint(16, 1950, (1024,), generator=generator)
+    length_R[0] = 4096
+    row_N = torch.repeat_interleave(torch.arange(1024), length_R)
+    reward_N = torch.randn(len(row_N), generator=generator)
+    group_R = torch.arange(1024) // 8
+    mask_R_T = torch.arange(4096)[None] < length_R[:, None]
+    reward_R_T = torch.zeros(mask_R_T.shape)
+    reward_R_T[mask_R_T] = reward_N
+    flat = timed(lambda: bot_grpo_ragged(reward_N, row_N, group_R), repeats)
+    padded = timed(lambda: bot_grpo(reward_R_T, mask_R_T, groups_K=group_R), repeats)
+    report(f"bot_grpo, {len(row_N):,} tokens, flat", [1000 * s for s in flat], "ms")
+    report(f"bot_grpo, {len(row_N):,} tokens, padded", [1000 * s for s in padded], "ms")
+
+
+def steps(config_name: str, count: int, sets: Sequence[str]) -> None:
+    """Whole steps of a shipped configuration; the first, which warms up, is not counted."""
+    from botgrpo.benchmarks import training
+
+    assignments = [f"run.steps={count + 1}", f"run.eval_every={count + 1}", "run.eval_prompts=8"]
+    config = training.load_config(config_name, [*assignments, *sets])
+    with tempfile.TemporaryDirectory() as folder:
+        training.train(config, Path(folder), resume=False)
+        lines = (Path(folder) / "metrics.jsonl").read_text().splitlines()[1:]
+    rows = [json.loads(line) for line in lines]
+    parts = ("generate", "score", "update")
+    for part in parts:
+        report(f"{config_name}: {part}", [r[f"time/{part}_s"] for r in rows], "s")
+    whole = [sum(r[f"time/{p}_s"] for p in parts) for r in rows]
+    report(f"{config_name}: step", whole, "s")
+    report(f"{config_name}: completion", [r["completions/mean_length"] for r in rows], "tokens")
+    print(f"{config_name}: {60 / statistics.mean(whole):.1f} steps a minute")
+
+
+def micro(repeats: int) -> None:
+    """The micro policy on one thread, as a benchmark's cells run it."""
+    steps("react_micro", max(repeats, 10), ["run.threads=1"])
+
+
+def small(repeats: int) -> None:
+    """The 135M model on all cores."""
+    steps("react_small", 3, [])
+
+
+PARTS = {f.__name__: f for f in (startup, projection, estimator, micro, small)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m botgrpo.benchmarks.speed", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help=", ".join(PARTS))
+    parser.add_argument("--repeats", type=int, default=10)
+    arguments = parser.parse_args()
+    for name in arguments.parts or [p for p in PARTS if p != "small"]:
+        PARTS[name](arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()
