@@ -36,15 +36,5 @@ def test_the_check_for_heavy_libraries_can_fail():
     assert done.returncode == 1 and "imports sympy" in done.stderr
 
 
-def test_importing_rewards_takes_less_than_300_ms():
-    # Processor time of the best of three: other work on the machine must not decide.
-    timed = (
-        "import time; started_s = time.process_time()\n"
-        "import botgrpo.rewards\n"
-        "print(time.process_time() - started_s)\n"
-    )
-    assert min(float(run(timed).stdout) for _ in range(3)) < 0.3
-
-
 def test_every_public_name_exists():
     assert all(hasattr(rewards, name) for name in rewards.__all__)
