@@ -24,7 +24,6 @@ from botgrpo.trainer.models import model_hash, models_dir
 from botgrpo.trainer.task import Item
 
 Say = Callable[[str], None]
-MICRO = "react_micro"
 EVERY = 50  # steps between two lines of progress
 MAX_NEW_TOKENS = 192
 
@@ -33,9 +32,9 @@ MAX_NEW_TOKENS = 192
 class Recipe:
     """How a micro checkpoint is made.
 
-    First *outlines*, in which a third of the tokens is copied from the request: in whole files
-    alone the model does not learn to follow the request in reasonable time. Then whole files of
-    which about three quarters have faults.
+    First *outlines*, in which a quarter of the tokens is copied from the request; then whole files,
+    about seven in ten with a fault. Without outlines copying comes late: whole files alone, a tenth
+    copied, gave the right name to 1 of 128 prompts after 300 steps of 64 files.
     """
 
     outline_steps: int = 500
@@ -102,32 +101,23 @@ def react_micro(
 
 
 def warm_started(config: Config, out: Path | None, *, say: Say = print) -> Path:
-    """Folder of the configuration's model after its warm start.
+    """Folder of the configuration's model after `[policy.warm_start]` on its task's corpus.
 
-    That is `[policy.warm_start]` on the task's corpus; the micro policy, which starts from nothing,
-    needs no such section. Without `out` the result lies in the cache under a hash of all that it
-    depends on, and is made once.
-
-    Raises:
-        ConfigError: another model without `[policy.warm_start]`.
+    Without `out` the result lies in the cache under a hash of all that it depends on, and is made
+    once. Raises ConfigError for a configuration without `[policy.warm_start]`.
     """
     settings = config.policy.warm_start
-    if settings is not None:
-        base = assemble.model_folder(config)
-        facts = {"task": config.task, "model_sha256": model_hash(base), **settings.model_dump()}
-    elif config.policy.model == MICRO:
-        facts = {"seed": config.run.seed, **asdict(Recipe())}
-    else:
+    if settings is None:
         raise ConfigError(
             f"configuration {config.name!r} has no [policy.warm_start]; add one, or set "
             "policy.warm_start.steps"
         )
+    base = assemble.model_folder(config)
+    facts = {"task": config.task, "model_sha256": model_hash(base), **settings.model_dump()}
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
     folder = out or models_dir().parent / "warm_starts" / f"{config.name}-{key}"
     if out is None and (folder / "config.json").is_file():
         say(f"warm start of {config.policy.model}: in the cache, {folder}")
-    elif settings is None:
-        react_micro(folder, seed=config.run.seed, say=say, backend=config.sandbox)
     else:
         _train_on_corpus(config, settings, base, folder, facts, say)
     return folder
