@@ -147,6 +147,12 @@ def _machine(commands: object) -> None:
     doctor.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
     doctor.add_argument("--prepare", action="store_true", help="install the worker now")
 
+    bench = _command(sandbox, "bench", "sandbox_bench", "candidates a second, warm")
+    bench.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
+    bench.add_argument("--workers", type=int, default=1, metavar="N")
+    attack = _command(sandbox, "attack", "sandbox_attack", "the attack suite: held, or not")
+    attack.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
+
     models = _group(commands, "models", "weights in the cache")
     _command(models, "list", "models_list", "known models, and which are there")
     fetch = _command(

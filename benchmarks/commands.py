@@ -8,8 +8,6 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from botgrpo.sandbox.errors import ConfigError
-
 if TYPE_CHECKING:
     from botgrpo.trainer.config import Config
 
@@ -166,6 +164,18 @@ def sandbox_doctor(arguments: Namespace) -> int:
     return doctor.main(arguments.backend, prepare=arguments.prepare)
 
 
+def sandbox_bench(arguments: Namespace) -> int:
+    from botgrpo.sandbox import bench
+
+    return bench.main(arguments.backend, arguments.workers)
+
+
+def sandbox_attack(arguments: Namespace) -> int:
+    from botgrpo.sandbox import attacks
+
+    return attacks.main(arguments.backend)
+
+
 def models_list(arguments: Namespace) -> int:
     from botgrpo.benchmarks import shipped
     from botgrpo.trainer.models import KNOWN, models_dir
@@ -195,6 +205,4 @@ def _require_sandbox(backend: str) -> None:
     """Fail before anything heavy starts where nothing can be isolated."""
     from botgrpo.sandbox.backends import chooser
 
-    if backend not in ("auto", "docker", "bubblewrap", "unsafe"):
-        raise ConfigError(f"sandbox is {backend!r}; allowed: auto, docker, bubblewrap, unsafe")
-    chooser(backend)()
+    chooser(backend)().close()

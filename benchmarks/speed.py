@@ -7,6 +7,7 @@ estimator, micro (a step of 64 rollouts through the sandbox), small (the same wi
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import statistics
@@ -43,9 +44,10 @@ def startup(repeats: int) -> None:
         ("import botgrpo.rewards", "import botgrpo.rewards"),
         ("botgrpo --help", "from botgrpo.benchmarks.cli import parser; parser().format_help()"),
     ):
-        command = [sys.executable, "-c", code]
-        seconds = timed(lambda c=command: subprocess.run(c, env=environment, check=True), repeats)
-        report(name, seconds, "s")
+        run = functools.partial(
+            subprocess.run, [sys.executable, "-c", code], env=environment, check=True
+        )
+        report(name, timed(run, repeats), "s")
 
 
 def projection(repeats: int) -> None:

@@ -16,9 +16,9 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from test_layers import imported
 
 from botgrpo.rewards.registry import BUILTINS
+from test_layers import imported
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("rewards", "sandbox", "trainer", "benchmarks")

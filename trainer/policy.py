@@ -12,6 +12,7 @@ from botgrpo.rewards.base import Prompt
 from botgrpo.rewards.tokens import TokenBytes
 from botgrpo.sandbox.errors import ConfigError
 
+SMALL_WIDTH = 256
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -35,7 +36,9 @@ class Policy:
 
     def prompt_ids(self, prompt: Prompt) -> list[int]:
         """Ids of a prompt in the model's chat form, up to where the completion begins."""
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+        messages = (
+            [{"role": "user", "content": prompt}] if isinstance(prompt, str) else list(prompt)
+        )
         encoded = self.tokenizer.apply_chat_template(
             messages, add_generation_prompt=True, tokenize=True, return_dict=True
         )
@@ -55,6 +58,9 @@ def load_policy(folder: Path) -> Policy:
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, local_files_only=True
     )
+    if model.config.hidden_size <= SMALL_WIDTH and model.device.type == "cpu":
+        # the fused kernel's backward pass is slower than plain products at this size on a CPU
+        model.set_attn_implementation("eager")
     model.config.use_cache = False
     configured = model.generation_config.eos_token_id
     ends = configured if isinstance(configured, list) else [configured]

@@ -96,10 +96,11 @@ class LlamaDecoder:
         self.cos, self.sin = self.cos.to(device), self.sin.to(device)
 
     def new_cache(self, rows: int, columns: int) -> list[tuple[Tensor, Tensor]]:
-        shape = (rows, self.kv_heads, columns, self.head_dim)
-        return [
-            (self.embedding.new_zeros(shape), self.embedding.new_zeros(shape)) for _ in self.layers
-        ]
+        """Keys [B, J, E, C] and values [B, J, C, E] of each layer: both products of one query
+        then run along contiguous columns."""
+        new, lead = self.embedding.new_empty, (rows, self.kv_heads)
+        keys, values = (*lead, self.head_dim, columns), (*lead, columns, self.head_dim)
+        return [(new(keys), new(values)) for _ in self.layers]
 
     def forward(
         self,
@@ -125,11 +126,11 @@ class LlamaDecoder:
             q, k, v = F.linear(h, layer.qkv).split((q_size, kv_size, kv_size), -1)  # type: ignore[no-untyped-call]
             q = _rotate(q.view(rows, width, self.heads, -1).transpose(1, 2), cos, sin)
             k = _rotate(k.view(rows, width, self.kv_heads, -1).transpose(1, 2), cos, sin)
-            keys[:rows, :, column:end] = k
+            keys[:rows, :, :, column:end] = k.transpose(-1, -2)
             values[:rows, :, column:end] = v.view(rows, width, self.kv_heads, -1).transpose(1, 2)
             # queries that share a key head are stacked, so that keys are never copied
             q = q.reshape(rows, self.kv_heads, share * width, self.head_dim)
-            scores = torch.matmul(q, keys[:rows, :, :end].transpose(-1, -2)) * scale
+            scores = torch.matmul(q, keys[:rows, :, :, :end]) * scale
             scores = scores.view(rows, self.kv_heads, share, width, end)
             scores = scores + scores_mask[:, :, None]
             weights = torch.softmax(scores, -1).view(rows, self.kv_heads, share * width, end)

@@ -80,15 +80,7 @@ class NativeEngine:
                     row_A, chosen_A, ended_A = row_A[keep], chosen_A[keep], ended_A[keep]
                     pad_B, mask = pad_B[keep], mask[keep]
                     used = width + t
-                    for i, (key, value) in enumerate(cache):
-                        # only the columns in use are worth copying
-                        fresh = (
-                            key.new_empty((len(keep), *key.shape[1:])),
-                            value.new_empty((len(keep), *value.shape[1:])),
-                        )
-                        fresh[0][:, :, :used] = key[keep, :, :used]
-                        fresh[1][:, :, :used] = value[keep, :, :used]
-                        cache[i] = fresh
+                    cache = [_rows(keys, values, keep, used) for keys, values in cache]
             column = width + t
             logits = self.decoder.forward(
                 chosen_A[:, None], (column - pad_B)[:, None], cache, column, mask[..., : column + 1]
@@ -120,10 +112,19 @@ class NativeEngine:
         small = self.decoder.new_cache(len(prompt_ids), width)
         logits_P = self.decoder.forward(ids_P_S, positions_P_S, small, 0, mask)
         cache = self.decoder.new_cache(len(prompt_ids) * k, width + new_tokens)
-        for (key, value), (key_p, value_p) in zip(cache, small, strict=True):
-            key[:, :, :width] = key_p.repeat_interleave(k, 0)
-            value[:, :, :width] = value_p.repeat_interleave(k, 0)
+        for (keys, values), (keys_p, values_p) in zip(cache, small, strict=True):
+            keys[..., :width] = keys_p.repeat_interleave(k, 0)
+            values[:, :, :width] = values_p.repeat_interleave(k, 0)
         return logits_P.repeat_interleave(k, 0), cache, pad_P.repeat_interleave(k), width
+
+
+def _rows(keys: Tensor, values: Tensor, keep: Tensor, used: int) -> tuple[Tensor, Tensor]:
+    """The cache of the rows that go on; only the columns in use are worth copying."""
+    new_keys = keys.new_empty((len(keep), *keys.shape[1:]))
+    new_values = values.new_empty((len(keep), *values.shape[1:]))
+    new_keys[..., :used] = keys[keep, :, :, :used]
+    new_values[:, :, :used] = values[keep, :, :used]
+    return new_keys, new_values
 
 
 def sample(logits_B_V: Tensor, draw_B: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
