@@ -1,0 +1,140 @@
+"""The main job for real: shipped policy, real compiler in its sandbox, report; and runs that are
+killed at any moment and go on to the same numbers."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from botgrpo.benchmarks.results import load_suite
+from botgrpo.trainer.config import to_toml
+
+SIZES = {"sampling": {"prompts": 2, "group_size": 4}, "optim": {"learning_rate": 1e-3}}
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "botgrpo.benchmarks.cli", *words]
+
+
+def environment() -> dict[str, str]:
+    path = os.pathsep.join(sys.path)
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    """Lines without what the clock decides."""
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    drop = ("seconds",)
+    return [
+        {k: v for k, v in row.items() if k not in drop and not k.startswith("time/")}
+        for row in rows
+    ]
+
+
+def test_a_suite_runs_from_its_file_to_a_report(tmp_path: Path) -> None:
+    suite = {
+        "name": "tiny",
+        "config": "react_micro",
+        "baseline": "grpo",
+        "seeds": [0],
+        "primary": {"metric": "complete", "threshold": 0.5},
+        "run": {"steps": 2, "eval_every": 1, "eval_prompts": 8},
+        "set": SIZES,
+        "arms": [{"name": "bot_grpo"}, {"name": "grpo", "set": {"algorithm": "grpo"}}],
+    }
+    (tmp_path / "tiny.toml").write_text(to_toml(suite))
+    out = tmp_path / "out"
+    done = subprocess.run(
+        command("bench", str(tmp_path / "tiny.toml"), "--out", str(out)),
+        capture_output=True,
+        text=True,
+        env=environment(),
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert str(out / "report.html") in done.stdout
+    result = load_suite(out)
+    assert {cell.status for cell in result.cells.values()} == {"finished"}
+    for cell in result.cells.values():
+        assert [e.step for e in cell.evals] == [0, 1, 2]
+        assert all(e.unscored == 0 for e in cell.evals)
+        verdicts = {v for e in cell.evals for v in e.verdicts}
+        assert verdicts <= {
+            *("no_code", "syntax", "resolve", "link", "no_default_export", "not_a_component"),
+            *("incomplete", "ok"),
+        }
+        assert cell.manifest["sandbox"]["backend"] in ("docker", "bubblewrap")
+        rollouts = [
+            json.loads(x) for x in (cell.folder / "rollouts.jsonl").read_text().splitlines()
+        ]
+        failed = [r for r in rollouts if r["spans"]]
+        for r in failed:
+            (first, *_) = r["spans"]
+            blamed = [
+                i
+                for i, (start, end) in enumerate(r["token_spans"])
+                if start < first["end"] and end > first["start"]
+            ]
+            assert blamed and all(r["local"][i] < 0 for i in blamed)
+    # before the first step both arms are the same policy with the same draws
+    first = [cell.evals[0].values["complete"] for cell in result.cells.values()]
+    assert first[0] == first[1]
+
+
+@pytest.mark.kill
+@pytest.mark.slow
+def test_a_run_killed_at_random_moments_ends_with_the_same_numbers(tmp_path: Path) -> None:
+    sets = {
+        "run.steps": 8,
+        "run.eval_every": 2,
+        "run.eval_prompts": 8,
+        "run.checkpoint_every": 2,
+        "sampling.prompts": 2,
+        "sampling.group_size": 4,
+    }
+    words = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
+
+    def start(out: Path) -> subprocess.Popen[bytes]:
+        line = command("train", "react_micro", *words, "--out", str(out), "--resume")
+        return subprocess.Popen(
+            line, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    whole = tmp_path / "whole"
+    began = time.monotonic()
+    assert start(whole).wait(timeout=300) == 0
+    lasts_s = time.monotonic() - began
+
+    cut = tmp_path / "cut"
+    rng = random.Random(0)
+    kills = 0
+    for _ in range(30):
+        process = start(cut)
+        try:
+            code = process.wait(timeout=rng.uniform(0.2, 1.0) * lasts_s)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+            continue
+        assert code == 0
+        break
+    else:
+        pytest.fail("never finished in 30 tries")
+    assert kills >= 1
+    for name in ("metrics.jsonl", "eval.jsonl", "rollouts.jsonl"):
+        assert records(cut / name) == records(whole / name)
+    weights = [
+        (folder / "checkpoints" / "step-000008" / "weights.pt").read_bytes()
+        for folder in (whole, cut)
+    ]
+    assert weights[0] == weights[1]
