@@ -34,7 +34,7 @@ need-node:
 	  exit 1; }; done
 
 quickstart: setup
-	.venv/bin/botgrpo bench quickstart --out runs/quickstart
+	.venv/bin/botgrpo bench quickstart --out runs/quickstart --resume
 
 test: setup
 	$(PY) -m pytest -m '$(CORE_ONLY)'

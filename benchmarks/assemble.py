@@ -43,9 +43,7 @@ def reward(config: Config) -> Composite:
         clip_local=parts.clip_local,
         renormalise=parts.renormalise,
     )
-    return Composite(
-        design, {ref: build(ref, defaults={"backend": config.sandbox}) for ref in design.references}
-    )
+    return Composite(design, backend=config.sandbox)
 
 
 def judge(config: Config) -> Reward:

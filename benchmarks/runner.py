@@ -16,7 +16,7 @@ from botgrpo.benchmarks import suite as suites
 from botgrpo.benchmarks.progress import Progress, duration
 from botgrpo.benchmarks.suite import CellPlan, Suite
 from botgrpo.sandbox.errors import ConfigError, RunFailed
-from botgrpo.trainer import manifest
+from botgrpo.trainer import checkpoint, manifest
 from botgrpo.trainer.config import to_toml
 
 ATTEMPTS = 2
@@ -95,13 +95,27 @@ class Bench:
             )
         self.out.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
+        self._note_other_code()
         manifest.write(self.out / "manifest.json", suite=self.suite.name, seeds=self.suite.seeds)
         for plan in plans:
             folder = plan.folder(self.out)
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "error.txt").unlink(missing_ok=True)
             (folder / "config.toml").write_text(to_toml(plan.config.model_dump()))
-            self.cells.append(Cell(plan, folder))
+            done = _is_done(folder, plan.config.run.steps)
+            self.cells.append(Cell(plan, folder, state="finished" if done else "waiting"))
+
+    def _note_other_code(self) -> None:
+        """Say it where cells that are kept were run by another version of the code."""
+        path = self.out / "manifest.json"
+        before = json.loads(path.read_text()).get("git_commit") if path.exists() else None
+        now = manifest.git_commit()
+        if before and now and before != now:
+            print(
+                f"{self.out}: begun at commit {before[:12]}, going on at {now[:12]}; cells that "
+                "are finished are kept as they are (choose another --out to run all anew)",
+                file=sys.stderr,
+            )
 
     def _start_waiting(self, progress: Progress) -> None:
         running = sum(cell.state == "running" for cell in self.cells)
@@ -187,6 +201,15 @@ def require_all(failed: Sequence[Cell]) -> None:
             + "\n".join(lines)
             + "\nMend the cause and go on with --resume"
         )
+
+
+def _is_done(folder: Path, steps: int) -> bool:
+    """True where the cell's last step was evaluated and its checkpoint is there."""
+    newest = checkpoint.latest(folder / "checkpoints")
+    path = folder / "eval.jsonl"
+    if newest is None or newest.name != f"step-{steps:06d}" or not path.exists():
+        return False
+    return bool(json.loads(path.read_text().splitlines()[-1])["step"] == steps)
 
 
 def _time_left(done: int, left: int, seconds: float) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +15,7 @@ from botgrpo.benchmarks.progress import Progress
 from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer import config as configs
 from botgrpo.trainer.config import Config
+from botgrpo.trainer.task import Item, Task
 
 
 def load_config(name_or_path: str, assignments: Iterable[str]) -> Config:
@@ -65,10 +68,24 @@ def _run(config: Config, out: Path) -> Any:
         out / "manifest.json",
         seed=config.run.seed,
         model={"name": config.policy.model, "sha256": model_hash(folder)},
+        data=_data_hashes(run.task, config),
         reward={"version": reward.spec.version},
         sandbox=assemble.describe_sandbox(config.sandbox),
     )
     return run
+
+
+def _data_hashes(task: Task, config: Config) -> dict[str, str]:
+    """Hashes of the prompts and references that the run learns on and is tested on."""
+
+    def digest(items: Iterable[Item]) -> str:
+        lines = (json.dumps([i.id, i.prompt, i.reference], sort_keys=True) for i in items)
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    return {
+        "train_sha256": digest(task.train_items(config.run.seed)),
+        "eval_sha256": digest(task.eval_items(config.run.eval_prompts)),
+    }
 
 
 def warm_start(config: Config, out: Path | None = None) -> Path:

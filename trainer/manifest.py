@@ -19,7 +19,7 @@ def write(path: Path, **facts: Any) -> None:
     record = {
         "versions": {"python": platform.python_version(), **_versions()},
         "hardware": _hardware(),
-        "git_commit": _git_commit(),
+        "git_commit": git_commit(),
         **facts,
     }
     partial = path.with_name(f".{path.name}.partial")
@@ -53,7 +53,7 @@ def _hardware() -> Mapping[str, Any]:
     return facts
 
 
-def _git_commit() -> str | None:
+def git_commit() -> str | None:
     """Commit of the checkout that this file belongs to; None in an installed wheel."""
     folder = Path(__file__).resolve().parent
     try:
