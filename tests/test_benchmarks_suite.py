@@ -106,6 +106,8 @@ class StubCell:
         real = subprocess.Popen
 
         def start(command: list[str], **options: Any) -> Any:
+            if "botgrpo.benchmarks.cli" not in command:
+                return real(command, **options)
             self.commands.append(command)
             folder = command[command.index("--out") + 1]
             return real([sys.executable, "-c", script, folder], **options)
@@ -177,6 +179,19 @@ def test_results_are_not_overwritten_or_mixed(
     other = suite.load(write(tmp_path, run={"steps": 9}))
     with pytest.raises(ConfigError, match="another folder"):
         runner.Bench(other, tmp_path / "out", workers=1, resume=True).run()
+
+
+def test_finished_cells_are_kept_on_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stub = StubCell(monkeypatch, WRITES)
+    bench(tmp_path).run()
+    done = tmp_path / "out/cells/bot/seed0/checkpoints/step-000003"
+    done.mkdir(parents=True)
+    (done / "state.json").write_text("{}")
+    before = len(stub.commands)
+    bench(tmp_path, resume=True).run()
+    again = [command[command.index("--out") + 1] for command in stub.commands[before:]]
+    assert len(again) == 3
+    assert str(tmp_path / "out/cells/bot/seed0") not in again
 
 
 def test_workers_must_be_at_least_one() -> None:
