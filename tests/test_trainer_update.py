@@ -9,7 +9,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from botgrpo.sandbox.errors import RunFailed
 from botgrpo.trainer.algorithms import ALGORITHMS
-from botgrpo.trainer.losses import AGGREGATIONS, clipped, sequence_mean, token_mean
+from botgrpo.trainer.losses import AGGREGATIONS, clipped, constant, sequence_mean, token_mean
 from botgrpo.trainer.update import Row, microbatches, token_logps, update
 
 
@@ -49,22 +49,25 @@ def step(model: LlamaForCausalLM, rows: list[Row], budget: int = 10_000) -> dict
         temperature=1.0,
         grad_clip=1e9,
         budget_tokens=budget,
+        max_tokens=16,
     )
 
 
 def test_clipping_worked_by_hand() -> None:
     ratio = torch.tensor([1.5, 1.5, 0.5, 0.5])
     advantages = torch.tensor([1.0, -1.0, 1.0, -1.0])
-    loss = clipped(ratio.log(), torch.zeros(4), advantages, clip_low=0.2, clip_high=0.28)
+    row = torch.zeros(4, dtype=torch.int64)
+    loss = clipped(ratio.log(), torch.zeros(4), advantages, row, clip_low=0.2, clip_high=0.28)
     torch.testing.assert_close(loss, torch.tensor([-1.28, 1.5, -0.5, 0.8]))
 
 
 def test_sequence_mean_counts_rollouts_and_token_mean_counts_tokens() -> None:
     row = torch.tensor([0, 0, 0, 2])  # rollout 1 has no token
     values = torch.tensor([3.0, 0.0, 0.0, 5.0])
-    assert float((values * sequence_mean(row, 3)).sum()) == pytest.approx((1.0 + 5.0) / 2)
-    assert float((values * token_mean(row, 3)).sum()) == pytest.approx(8.0 / 4)
-    assert set(AGGREGATIONS) == {"sequence_mean", "token_mean"}
+    assert float((values * sequence_mean(row, 3, 16)).sum()) == pytest.approx((1.0 + 5.0) / 2)
+    assert float((values * token_mean(row, 3, 16)).sum()) == pytest.approx(8.0 / 4)
+    assert float((values * constant(row, 3, 16)).sum()) == pytest.approx(8.0 / (2 * 16))
+    assert set(AGGREGATIONS) == {"sequence_mean", "token_mean", "constant"}
 
 
 def test_log_probabilities_are_those_of_the_model_alone_on_each_row() -> None:
@@ -112,6 +115,7 @@ def test_a_step_raises_what_was_rewarded() -> None:
             temperature=1.0,
             grad_clip=1e9,
             budget_tokens=10_000,
+            max_tokens=16,
         )
         with torch.no_grad():
             after, _ = token_logps(model, rows, pad_id=0, temperature=1.0, autocast=None)
@@ -147,6 +151,7 @@ def test_a_loss_that_is_not_finite_stops_the_run_before_the_step() -> None:
 def test_masked_tokens_get_exactly_zero_gradient() -> None:
     logps = torch.zeros(4, requires_grad=True)
     advantages = torch.tensor([1.0, 0.0, -1.0, 0.0])
-    clipped(logps, logps.detach(), advantages, clip_low=0.2, clip_high=0.2).sum().backward()
+    row = torch.zeros(4, dtype=torch.int64)
+    clipped(logps, logps.detach(), advantages, row, clip_low=0.2, clip_high=0.2).sum().backward()
     assert logps.grad is not None
     assert logps.grad.tolist() == [-1.0, 0.0, 1.0, 0.0]

@@ -6,7 +6,7 @@ Letters: R rollouts, N tokens of all of them one after another, P groups.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,11 @@ from botgrpo.rewards.base import Rollout, Score
 from botgrpo.trainer.advantages import ADVANTAGES
 from botgrpo.trainer.algorithms import Algorithm
 from botgrpo.trainer.bot_grpo import BotStats, bot_grpo_ragged
+from botgrpo.trainer.sampling_rules import keep_group, soft_overlong
+from botgrpo.trainer.steps import step_ends, step_means
+
+# soft_overlong is made for outcomes +1 and -1; a design's outcome lies in [0, 1]
+OVERLONG_WEIGHT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,11 @@ class Batch:
         local_N: S with unknown tokens filled by the group's mean, so that they move nothing.
         unknown_N: True where S was unknown.
         reward_N: r = w_g G + w_s S; 0 for rollouts that are unscored.
-        scored_R: False for rollouts that leave the statistics and the loss.
+        scored_R: False for rollouts that are unscored.
+        kept_R: False for rollouts that leave the statistics and the loss: the unscored, and those
+            that a sampling rule drops.
+        penalty_R: what a sampling rule adds to G.
+        step_end_N: True at the last token of each step.
     """
 
     row_N: np.ndarray
@@ -40,6 +49,9 @@ class Batch:
     unknown_N: np.ndarray
     reward_N: np.ndarray
     scored_R: np.ndarray
+    kept_R: np.ndarray
+    penalty_R: np.ndarray
+    step_end_N: np.ndarray
 
     def split(self, x_N: np.ndarray) -> list[np.ndarray]:
         """Per-rollout pieces of a flat vector."""
@@ -73,7 +85,33 @@ def make_batch(
     unknown_N = np.isnan(local_N) & scored_R[row_N]
     local_N = fill_unknown(local_N, row_N, group_R, length_R, scored_R)
     reward_N = np.where(scored_R[row_N], w_g * outcome_R[row_N] + w_s * local_N, 0.0)
-    return Batch(row_N, group_R, length_R, outcome_R, local_N, unknown_N, reward_N, scored_R)
+    return Batch(
+        row_N=row_N,
+        group_R=group_R,
+        length_R=length_R,
+        outcome_R=outcome_R,
+        local_N=local_N,
+        unknown_N=unknown_N,
+        reward_N=reward_N,
+        scored_R=scored_R,
+        kept_R=scored_R,
+        penalty_R=np.zeros(len(rollouts)),
+        step_end_N=np.concatenate([np.zeros(0, dtype=bool), *map(step_ends, rollouts)]),
+    )
+
+
+def apply_rules(batch: Batch, algorithm: Algorithm, *, w_g: float, max_tokens: int) -> Batch:
+    """The batch after the algorithm's sampling rules, which act on G alone."""
+    if algorithm.dynamic_sampling:
+        kept_R = batch.scored_R & keep_group(batch.outcome_R, batch.group_R)
+        batch = replace(batch, kept_R=kept_R)
+    if algorithm.overlong_share:
+        cache = max(1, round(algorithm.overlong_share * max_tokens))
+        penalty_R = OVERLONG_WEIGHT * soft_overlong(batch.length_R, max_tokens, cache)
+        penalty_R = np.where(batch.scored_R, penalty_R, 0.0)
+        reward_N = batch.reward_N + w_g * penalty_R[batch.row_N]
+        batch = replace(batch, penalty_R=penalty_R, reward_N=reward_N)
+    return batch
 
 
 def fill_unknown(
@@ -103,17 +141,44 @@ def advantages(
     batch: Batch, algorithm: Algorithm, options: Mapping[str, Any], *, w_g: float
 ) -> tuple[np.ndarray, BotStats]:
     """Advantages [N] by `algorithm`, and BoT statistics of the same rewards for the logs."""
-    keep_N = batch.scored_R[batch.row_N]
-    filled_R = np.where(batch.scored_R, batch.outcome_R, 0.0)
-    rewards_N = w_g * filled_R[batch.row_N] if algorithm.port == "outcome" else batch.reward_N
+    keep_N = batch.kept_R[batch.row_N]
+    outcome_R = np.where(batch.scored_R, batch.outcome_R, 0.0)
+    rewards_N, extra = port(batch, algorithm.port, w_g)
+    if "uniform_group" in options:
+        extra |= {"outcomes_K": outcome_R, "outcome_gap": w_g}
     rewards_R_T, mask_R_T = _pad(rewards_N, keep_N, batch)
-    extra = dict(options)
-    if "uniform_group" in extra:
-        extra.setdefault("outcomes_K", filled_R)
-    padded = ADVANTAGES[algorithm.advantage](rewards_R_T, mask_R_T, groups_K=batch.group_R, **extra)
+    padded = ADVANTAGES[algorithm.advantage](
+        rewards_R_T, mask_R_T, groups_K=batch.group_R, **(extra | dict(options))
+    )
     inside_R_T = np.arange(rewards_R_T.shape[1])[None] < batch.length_R[:, None]
-    _, stats = bot_grpo_ragged(batch.reward_N[keep_N], batch.row_N[keep_N], batch.group_R)
+    scored_N = batch.scored_R[batch.row_N]
+    scored_length_R = np.where(batch.scored_R, batch.length_R, 0)
+    _, stats = bot_grpo_ragged(batch.reward_N[scored_N], scored_length_R, batch.group_R)
     return padded[inside_R_T], stats
+
+
+def port(batch: Batch, name: str, w_g: float) -> tuple[np.ndarray, dict[str, Any]]:
+    """What an advantage reads: rewards [N], and further inputs (see `algorithms.PORTS`)."""
+    goal_R = w_g * (np.where(batch.scored_R, batch.outcome_R, 0.0) + batch.penalty_R)
+    goal_N = goal_R[batch.row_N]
+    local_N = np.where(batch.scored_R[batch.row_N], batch.reward_N - goal_N, 0.0)
+    ends_N = batch.step_end_N
+    if name in ("token", "mean"):
+        return batch.reward_N, {}
+    if name == "outcome":
+        return goal_N, {}
+    if name == "outcome_last":
+        last_N = np.append(batch.row_N[1:] != batch.row_N[:-1], True)[: len(batch.row_N)]
+        return np.where(last_N, goal_N, 0.0), {}
+    if name == "step":
+        _, steps_R_T = _pad(local_N, ends_N, batch)
+        return step_means(batch.reward_N, ends_N), {"step_ends_K_T": steps_R_T}
+    if name == "token_and_outcome":
+        return local_N, {"outcomes_K": goal_R}
+    if name == "step_and_outcome":
+        _, steps_R_T = _pad(local_N, ends_N, batch)
+        return step_means(local_N, ends_N), {"outcomes_K": goal_R, "step_ends_K_T": steps_R_T}
+    raise ValueError(f"no port {name!r}")
 
 
 def _pad(x_N: np.ndarray, keep_N: np.ndarray, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
@@ -153,6 +218,7 @@ def reward_metrics(
         "bot/advantage_max": float(np.abs(advantages_N).max(initial=0.0)),
         "bot/length_advantage_correlation": _correlation(batch.length_R[scored], mean_a_R[scored]),
         "bot/unscored": float((~scored).sum()),
+        "bot/dropped": float((scored & ~batch.kept_R).sum()),
         "bot/local_unscored_tokens": float(batch.unknown_N.sum()),
     }
     for name in sorted({key for score in scores for key in score.metrics}):

@@ -14,20 +14,19 @@ rollouts, which is stable and needs only (mean, variance) of each rollout across
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from botgrpo.trainer import segments
-from botgrpo.trainer.segments import Array
+from botgrpo.trainer.masked import RELATIVE_TOLERANCE, check_batch, group_index
+from botgrpo.trainer.segments import Array, Runs
 
 UniformGroup = Literal["keep", "zero", "damp"]
 Weight = Literal["inv_length", "pooled"]
-
-# sigma at or below this share of the largest reward is rounding, not signal
-RELATIVE_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +81,13 @@ def bot_grpo(
         outcome_gap: w_g times the gap between success and failure, for "damp".
 
     Returns:
-        Advantages, shape and array type of `rewards_K_T` (float64 kept, else the input's dtype);
-        exactly 0 outside the mask, in groups with fewer than two rollouts that have a token, and
-        where sigma <= 1e-6 * max(1, max |r|).
+        Advantages, with the shape, array type and dtype of `rewards_K_T`; exactly 0 outside the
+        mask, in groups with fewer than two rollouts that have a token, and where
+        sigma <= 1e-6 * max(1, max |r|).
 
     Raises:
-        ValueError: shapes differ, the mask is not bool, or a reward inside the mask is not finite.
+        ValueError: shapes or array types differ, the mask is not bool, the rewards are not float,
+            or a reward inside the mask is not finite.
     """
     advantages_K_T, _ = bot_grpo_with_stats(
         rewards_K_T,
@@ -113,24 +113,44 @@ def bot_grpo_with_stats(
 ) -> tuple[Array, BotStats]:
     """As `bot_grpo`, with the statistics of each group for the logs."""
     check_batch(rewards_K_T, mask_K_T)
-    n_rows = rewards_K_T.shape[0]
+    groups = group_index(groups_K, rewards_K_T)
+    length_K = mask_K_T.sum(1)
+    advantages_N, stats = bot_grpo_ragged(rewards_K_T[mask_K_T], length_K, groups, **options)
     if segments.is_torch(rewards_K_T):
-        row_N = mask_K_T.nonzero(as_tuple=True)[0]
         out_K_T = torch.zeros_like(rewards_K_T)
+        out_K_T[mask_K_T] = advantages_N.to(out_K_T.dtype)
     else:
-        row_N = np.nonzero(mask_K_T)[0]
-        out_K_T = np.zeros_like(rewards_K_T, dtype=_float_dtype(rewards_K_T))
-    groups = segments.index_like(np.zeros(n_rows) if groups_K is None else groups_K, rewards_K_T)
-    advantages_N, stats = bot_grpo_ragged(rewards_K_T[mask_K_T], row_N, groups, **options)
-    out_K_T[mask_K_T] = (
-        advantages_N.to(out_K_T.dtype) if segments.is_torch(out_K_T) else advantages_N
-    )
+        out_K_T = np.zeros_like(rewards_K_T)
+        out_K_T[mask_K_T] = advantages_N
     return out_K_T, stats
+
+
+@dataclass(frozen=True, slots=True)
+class RowStats:
+    """What a group's statistics need of each rollout, [R] float64 each.
+
+    Four numbers a rollout: where a group's rollouts lie on several processes, these are gathered
+    and no tokens are.
+    """
+
+    length: Array
+    mean: Array
+    variance: Array
+    largest: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A_kt = (r_kt - centre_k) / divisor_k; `live` is False for rollouts whose every A is 0."""
+
+    centre: Array
+    divisor: Array
+    live: Array
 
 
 def bot_grpo_ragged(
     rewards_N: Array,
-    row_N: Array,
+    length_R: Array,
     group_R: Array,
     *,
     eps: float = 1e-6,
@@ -145,51 +165,96 @@ def bot_grpo_ragged(
 
     Args:
         rewards_N: token rewards of all rollouts, one after another.
-        row_N: rollout of each token, 0..R-1.
+        length_R: tokens of each rollout; they add up to N.
         group_R: group of each rollout, 0..P-1.
 
     Returns:
         Advantages [N] float64 and the statistics of each group.
     """
-    if uniform_group not in ("keep", "zero", "damp"):
-        raise ValueError(f"uniform_group is {uniform_group!r}; allowed: 'keep', 'zero', 'damp'")
-    if weight not in ("inv_length", "pooled"):
-        raise ValueError(f"weight is {weight!r}; allowed: 'inv_length', 'pooled'")
-    if uniform_group != "keep" and outcomes_K is None:
-        raise ValueError(f"uniform_group={uniform_group!r} needs outcomes_K, the G of each rollout")
-    r_N = segments.float64(rewards_N)
-    n_rows = int(group_R.shape[0])
-    n_groups = int(group_R.max()) + 1 if n_rows else 0
-    if not bool((abs(r_N) < float("inf")).all()):  # False for NaN as well
+    # one fast pass over the input as it came, instead of an exact maximum for each rollout
+    largest = segments.largest_absolute(rewards_N)
+    if not largest < float("inf"):  # False for NaN as well
         raise ValueError(
             "a reward inside the mask is NaN or infinite; mask what nobody could score"
         )
-    ones_N = r_N * 0 + 1
+    rows = row_stats(rewards_N, length_R, largest)
+    scale_of = functools.partial(
+        group_scale,
+        group_R=group_R,
+        eps=eps,
+        ddof=ddof,
+        uniform_group=uniform_group,
+        weight=weight,
+        leave_one_out=leave_one_out,
+        outcomes_R=outcomes_K,
+        outcome_gap=outcome_gap,
+    )
+    scale, stats = scale_of(rows)
+    if bool((~stats.live & (stats.sigma > RELATIVE_TOLERANCE)).any()):
+        # the batch's largest reward may be too high a bar: take each rollout's own
+        row_N = Runs.of(length_R).row_N
+        exact_R = segments.segment_max(abs(segments.float64(rewards_N)), row_N, len(length_R))
+        scale, stats = scale_of(replace(rows, largest=exact_R))
+    all_live = bool(scale.live.all())
+    advantages_N = segments.empty(rewards_N.shape[0], rewards_N)
+    for row, token in segments.blocks(length_R, rewards_N.shape[0]):
+        runs = Runs.of(length_R[row])
+        piece = segments.float64(rewards_N[token]) - runs.expand(scale.centre[row])
+        piece /= runs.expand(scale.divisor[row])
+        if not all_live:
+            piece[~runs.expand(scale.live[row])] = 0.0
+        advantages_N[token] = piece
+    return advantages_N, stats
 
-    length_R = segments.segment_sum(ones_N, row_N, n_rows)
-    valid_R = segments.float64(length_R > 0)
-    safe_length_R = length_R + (1 - valid_R)  # an empty row divides by 1 and weighs 0
-    mean_R = segments.segment_sum(r_N, row_N, n_rows) / safe_length_R
-    deviation_N = r_N - mean_R[row_N]
-    variance_R = segments.segment_sum(deviation_N * deviation_N, row_N, n_rows) / safe_length_R
 
-    raw_R = valid_R if weight == "inv_length" else length_R
+def row_stats(rewards_N: Array, length_R: Array, largest: float) -> RowStats:
+    """Mean and variance of each rollout, in two passes over pieces that stay in the cache."""
+    mean_R, variance_R = (segments.empty(length_R.shape[0], rewards_N) for _ in range(2))
+    length_f_R = segments.float64(length_R)
+    safe_R = length_f_R + segments.float64(length_R == 0)  # an empty row divides by 1
+    for row, token in segments.blocks(length_R, rewards_N.shape[0]):
+        runs = Runs.of(length_R[row])
+        r_N = segments.float64(rewards_N[token])
+        mean_R[row] = runs.sum(r_N) / safe_R[row]
+        deviation_N = r_N - runs.expand(mean_R[row])
+        deviation_N *= deviation_N
+        variance_R[row] = runs.sum(deviation_N) / safe_R[row]
+    return RowStats(length_f_R, mean_R, variance_R, mean_R * 0 + largest)
+
+
+def group_scale(
+    rows: RowStats,
+    group_R: Array,
+    *,
+    eps: float,
+    ddof: Literal[0, 1],
+    uniform_group: UniformGroup,
+    weight: Weight,
+    leave_one_out: bool,
+    outcomes_R: Array | None,
+    outcome_gap: float,
+) -> tuple[Scale, BotStats]:
+    """Centre and divisor of each rollout from its group's statistics; O(R), no tokens."""
+    _check_options(ddof, uniform_group, weight, outcomes_R, rows.length)
+    n_groups = int(group_R.max()) + 1 if group_R.shape[0] else 0
+    valid_R = segments.float64(rows.length > 0)
+    raw_R = valid_R if weight == "inv_length" else rows.length
     total_P = segments.segment_sum(raw_R, group_R, n_groups)
     share_R = raw_R / segments.where(total_P > 0, total_P, 1.0)[group_R]
-    mu_P = segments.segment_sum(share_R * mean_R, group_R, n_groups)
-    offset_R = mean_R - mu_P[group_R]
+    mu_P = segments.segment_sum(share_R * rows.mean, group_R, n_groups)
+    offset_R = rows.mean - mu_P[group_R]
     between_P = segments.segment_sum(share_R * offset_R * offset_R, group_R, n_groups)
-    within_P = segments.segment_sum(share_R * variance_R, group_R, n_groups)
+    within_P = segments.segment_sum(share_R * rows.variance, group_R, n_groups)
     rollouts_P = segments.segment_sum(valid_R, group_R, n_groups)
 
     cluster_P = rollouts_P / segments.where(rollouts_P > 1, rollouts_P - 1, 1.0) if ddof else 1.0
     sigma_P = (cluster_P * between_P + within_P) ** 0.5
-    largest_P = segments.segment_max(abs(r_N), group_R[row_N], n_groups)
+    largest_P = segments.segment_max(rows.largest, group_R, n_groups)
     floor_P = RELATIVE_TOLERANCE * segments.where(largest_P > 1, largest_P, 1.0)
     live_P = (rollouts_P >= 2) & (sigma_P > floor_P)
     divisor_P = sigma_P
     if uniform_group != "keep":
-        uniform_P = _uniform(segments.float64(outcomes_K), valid_R, group_R, n_groups)
+        uniform_P = _uniform(segments.float64(outcomes_R), valid_R, group_R, n_groups)
         if uniform_group == "zero":
             live_P = live_P & ~uniform_P
         else:
@@ -201,28 +266,33 @@ def bot_grpo_ragged(
     centre_R = mu_P[group_R]
     if leave_one_out:
         rest_R = segments.where(share_R < 1, 1 - share_R, 1.0)
-        centre_R = (centre_R - share_R * mean_R) / rest_R
-    group_N = group_R[row_N]
-    advantages_N = (r_N - centre_R[row_N]) / (divisor_P + eps)[group_N]
-    advantages_N = segments.where(live_P[group_N], advantages_N, 0.0)
-    return advantages_N, BotStats(mu_P, between_P**0.5, within_P**0.5, sigma_P, rollouts_P, live_P)
+        centre_R = (centre_R - share_R * rows.mean) / rest_R
+    # a dead group may have sigma 0, and eps may be 0: divide by 1, the result is dropped
+    divisor_P = segments.where(live_P, divisor_P + eps, 1.0)
+    scale = Scale(centre_R, divisor_P[group_R], live_P[group_R])
+    return scale, BotStats(mu_P, between_P**0.5, within_P**0.5, sigma_P, rollouts_P, live_P)
 
 
-def check_batch(rewards_K_T: Array, mask_K_T: Array) -> None:
-    """Shapes and types that every advantage expects; raises ValueError with got and expected."""
-    if rewards_K_T.ndim != 2 or tuple(rewards_K_T.shape) != tuple(mask_K_T.shape):
+def _check_options(
+    ddof: int, uniform_group: str, weight: str, outcomes_R: Array | None, length_R: Array
+) -> None:
+    if uniform_group not in ("keep", "zero", "damp"):
+        raise ValueError(f"uniform_group is {uniform_group!r}; allowed: 'keep', 'zero', 'damp'")
+    if weight not in ("inv_length", "pooled"):
+        raise ValueError(f"weight is {weight!r}; allowed: 'inv_length', 'pooled'")
+    if ddof not in (0, 1):
+        raise ValueError(f"ddof is {ddof!r}; allowed: 0, 1")
+    if uniform_group == "keep":
+        return
+    if outcomes_R is None:
+        raise ValueError(f"uniform_group={uniform_group!r} needs outcomes_K, the G of each rollout")
+    if tuple(outcomes_R.shape) != tuple(length_R.shape):
         raise ValueError(
-            f"rewards have shape {tuple(rewards_K_T.shape)} and the mask {tuple(mask_K_T.shape)}; "
-            "expected two equal shapes (K rollouts, T tokens)"
+            f"outcomes_K has shape {tuple(outcomes_R.shape)}; expected {tuple(length_R.shape)}, "
+            "one outcome a rollout"
         )
-    if mask_K_T.dtype not in (torch.bool, np.dtype(bool)):
-        raise ValueError(f"the mask has dtype {mask_K_T.dtype}; expected bool")
-    if segments.is_torch(rewards_K_T) != segments.is_torch(mask_K_T):
-        raise ValueError("rewards and mask must both be numpy arrays or both torch tensors")
-
-
-def _float_dtype(x: np.ndarray) -> Any:
-    return x.dtype if np.issubdtype(x.dtype, np.floating) else np.float64
+    if bool(((outcomes_R != outcomes_R) & (length_R > 0)).any()):  # NaN differs from itself
+        raise ValueError("an outcome is NaN though its rollout has tokens; mask unscored rollouts")
 
 
 def _uniform(outcomes_R: Array, valid_R: Array, group_R: Array, n_groups: int) -> Array:

@@ -65,7 +65,7 @@ class Run:
         config = self.config
         if config.run.threads:
             torch.set_num_threads(config.run.threads)
-        self.algorithm = algorithm(config.algorithm)
+        self.algorithm = algorithm(config.algorithm, config.algorithm_options)
         self.engine = NativeEngine(
             self.policy.model,
             end_ids=self.policy.end_ids,
@@ -112,10 +112,12 @@ class Run:
         )
         generated = clock()
         scores = runner.run(self._score(self.reward, rollouts))
-        batch = batches.make_batch(rollouts, scores, w_g=config.reward.w_g, w_s=config.reward.w_s)
+        w_g, max_tokens = config.reward.w_g, config.sampling.max_new_tokens
+        batch = batches.make_batch(rollouts, scores, w_g=w_g, w_s=config.reward.w_s)
+        batch = batches.apply_rules(batch, self.algorithm, w_g=w_g, max_tokens=max_tokens)
         scored = clock()
         advantages_N, stats = batches.advantages(
-            batch, self.algorithm, config.algorithm_options, w_g=config.reward.w_g
+            batch, self.algorithm, config.algorithm_options, w_g=w_g
         )
         pieces = batch.split(advantages_N)
         numbers = update(
@@ -127,6 +129,7 @@ class Run:
             temperature=config.sampling.temperature,
             grad_clip=config.optim.grad_clip,
             budget_tokens=config.optim.microbatch_tokens,
+            max_tokens=max_tokens,
             autocast=None
             if config.policy.update_dtype == "float32"
             else DTYPES[config.policy.update_dtype],
@@ -157,12 +160,12 @@ class Run:
         samples: Sequence[Sample],
         advantages: Sequence[np.ndarray],
     ) -> list[Row]:
-        """Rows of the update: scored rollouts that have a token."""
+        """Rows of the update: kept rollouts that have a token."""
         k = self.config.sampling.group_size
         return [
             Row(prompt_ids[i // k], sample.token_ids, advantages[i], sample.logps)
             for i, sample in enumerate(samples)
-            if batch.scored_R[i] and sample.token_ids
+            if batch.kept_R[i] and sample.token_ids
         ]
 
     def _evaluate(self, step: int, runner: asyncio.Runner) -> None:

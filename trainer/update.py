@@ -81,9 +81,13 @@ def update(
     temperature: float,
     grad_clip: float,
     budget_tokens: int,
+    max_tokens: int,
     autocast: torch.dtype | None = None,
 ) -> dict[str, float]:
-    """One on-policy step over `rows` (the scored rollouts that have a token).
+    """One on-policy step over `rows` (the kept rollouts that have a token).
+
+    Args:
+        max_tokens: the generation cap, by which the aggregation "constant" divides.
 
     Returns:
         loss, grad_norm, and how far the trainer's log-probabilities are from the sampler's.
@@ -94,14 +98,14 @@ def update(
     optimizer.zero_grad(set_to_none=True)
     lengths = torch.tensor([len(r.completion_ids) for r in rows], dtype=torch.int64)
     all_rows_N = torch.repeat_interleave(torch.arange(len(rows)), lengths)
-    weights_N = AGGREGATIONS[algorithm.aggregation](all_rows_N, len(rows))
+    weights_N = AGGREGATIONS[algorithm.aggregation](all_rows_N, len(rows), max_tokens)
     weights_R = list(torch.split(weights_N, lengths.tolist())) if rows else []
     active = [i for i, r in enumerate(rows) if np.any(r.advantages_T)]
     total, gaps = 0.0, []
     for picked in microbatches([rows[i] for i in active], budget_tokens):
         indices = [active[i] for i in picked]
         batch = [rows[i] for i in indices]
-        logps_N, _ = token_logps(
+        logps_N, row_N = token_logps(
             model, batch, pad_id=pad_id, temperature=temperature, autocast=autocast
         )
         advantages_N = _flat([r.advantages_T for r in batch], logps_N)
@@ -109,6 +113,7 @@ def update(
             logps_N,
             logps_N.detach(),  # on-policy: one step a batch, so the ratio is 1
             advantages_N,
+            row_N,
             clip_low=algorithm.clip_low,
             clip_high=algorithm.clip_high,
         )
