@@ -82,19 +82,21 @@ def evaluate(arguments: Namespace) -> int:
 def algorithms_list(arguments: Namespace) -> int:
     from botgrpo.trainer.algorithms import ALGORITHMS
 
+    width = max(len(name) for name in ALGORITHMS)
     for entry in ALGORITHMS.values():
-        print(f"{entry.name:12} {entry.summary}")
+        print(
+            f"{entry.name:{width}}  {entry.summary}{' (not trainable)' * bool(entry.unavailable)}"
+        )
     return 0
 
 
 def algorithms_show(arguments: Namespace) -> int:
-    from dataclasses import fields
+    import textwrap
 
-    from botgrpo.trainer.algorithms import algorithm
+    from botgrpo.trainer.algorithms import describe, entry
 
-    entry = algorithm(arguments.name)
-    for field in fields(entry):
-        print(f"{field.name:12} {getattr(entry, field.name)}")
+    for label, text in describe(entry(arguments.name)).items():
+        print(textwrap.fill(text, 100, initial_indent=f"{label:12} ", subsequent_indent=" " * 13))
     return 0
 
 

@@ -54,7 +54,7 @@ def test_listing_rewards_needs_no_torch() -> None:
         (["bench", "quikstart"], "Did you mean 'quickstart'"),
         (["train", "react_mikro"], "Did you mean 'react_micro'"),
         (["train", "react_micro", "--set", "run.stesp=3"], "Did you mean 'steps'"),
-        (["train", "react_micro", "--set", "algorithm=gpro"], "Did you mean 'grpo'"),
+        (["train", "react_micro", "--set", "algorithm=gropo"], "Did you mean 'grpo'"),
         (["train", "react_micro", "--set", "policy.model=gone"], "gone"),
         (["train", "no/such/file.toml"], "no such file"),
         (["report", "no/such/folder"], "no suite.toml"),

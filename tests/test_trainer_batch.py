@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from botgrpo.rewards.base import Rollout, Score
-from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer import batch as batches
-from botgrpo.trainer.algorithms import ALGORITHMS, algorithm
+from botgrpo.trainer.algorithms import ALGORITHMS, PORTS
 
 
 def rollout(i: int, group: str, length: int) -> Rollout:
@@ -114,6 +113,61 @@ def test_local_values_that_do_not_fit_the_tokens_are_refused() -> None:
         batches.make_batch([rollout(0, "a", 2)], [scored(0, 1.0, (0, 0, 0))], w_g=1, w_s=1)
 
 
-def test_an_unknown_algorithm_names_what_exists() -> None:
-    with pytest.raises(ConfigError, match=r"no algorithm 'bot_gpro'\. Did you mean 'bot_grpo'"):
-        algorithm("bot_gpro")
+def lines_batch() -> batches.Batch:
+    """Two rollouts of two lines, the second rollout's second line blamed; w_g 2, w_s 1/2."""
+    text, spans = "a\nbc", ((0, 1), (1, 2), (2, 3), (3, 4), (4, 4))
+    rollouts = [
+        Rollout(f"r{i}", "a", "p", text, token_ids=(1,) * 5, token_spans=spans) for i in range(2)
+    ]
+    scores = [scored(0, 1.0, (0.0,) * 5), scored(1, 0.0, (0.0, 0.0, -1.0, -1.0, 0.0))]
+    return batches.make_batch(rollouts, scores, w_g=2.0, w_s=0.5)
+
+
+def test_each_port_gives_what_its_name_says() -> None:
+    batch = lines_batch()
+    expected = {
+        "token": [2] * 5 + [0, 0, -0.5, -0.5, 0],
+        "mean": [2] * 5 + [0, 0, -0.5, -0.5, 0],  # methods of one number read the row's mean
+        "outcome": [2] * 5 + [0] * 5,
+        "outcome_last": [0, 0, 0, 0, 2] + [0] * 5,
+        "step": [0, 2, 0, 0, 2, 0, 0, 0, 0, -1 / 3],
+        "token_and_outcome": [0] * 5 + [0, 0, -0.5, -0.5, 0],
+        "step_and_outcome": [0] * 5 + [0, 0, 0, 0, -1 / 3],
+    }
+    assert set(expected) == set(PORTS)
+    for name, values in expected.items():
+        rewards, extra = batches.port(batch, name, 2.0)
+        np.testing.assert_allclose(rewards, values, err_msg=name)
+        assert ("outcomes_K" in extra) == name.endswith("_and_outcome")
+        assert ("step_ends_K_T" in extra) == name.startswith("step")
+        if "outcomes_K" in extra:
+            assert extra["outcomes_K"].tolist() == [2.0, 0.0]
+        if "step_ends_K_T" in extra:
+            assert extra["step_ends_K_T"].astype(int).tolist() == [[0, 1, 0, 0, 1]] * 2
+
+
+def test_dynamic_sampling_drops_groups_by_outcome_and_length_is_punished_in_it() -> None:
+    rollouts = [rollout(i, "ab"[i // 2], n) for i, n in enumerate((2, 10, 3, 9))]
+    scores = [scored(0, 1.0, (0.0,) * 2), scored(1, 1.0, (-1.0,) * 10)]
+    scores += [scored(2, 1.0, (0.0,) * 3), scored(3, 0.0, (0.0,) * 9)]
+    made = batches.make_batch(rollouts, scores, w_g=2.0, w_s=1.0)
+    batch = batches.apply_rules(made, ALGORITHMS["dapo"], w_g=2.0, max_tokens=10)
+    assert batch.kept_R.tolist() == [False, False, True, True]
+    assert batch.penalty_R.tolist() == [0.0, -0.5, 0.0, -0.25]  # cache of 2 tokens, half the gap
+    flat, stats = batches.advantages(batch, ALGORITHMS["dapo"], {}, w_g=2.0)
+    a, b, c, d = batch.split(flat)
+    assert not a.any() and not b.any()
+    np.testing.assert_allclose(c, 1.0, atol=1e-5)
+    np.testing.assert_allclose(d, -1.0, atol=1e-5)
+    assert batches.reward_metrics(batch, stats, flat, scores)["bot/dropped"] == 2
+    same = batches.apply_rules(made, ALGORITHMS["bot_grpo"], w_g=2.0, max_tokens=10)
+    assert same is made
+
+
+def test_damping_knows_the_weight_of_the_outcome() -> None:
+    rollouts = [rollout(0, "a", 1), rollout(1, "a", 1)]
+    scores = [scored(0, 0.0, (-1.0,)), scored(1, 0.0, (0.0,))]
+    batch = batches.make_batch(rollouts, scores, w_g=4.0, w_s=1.0)
+    flat, _ = batches.advantages(batch, ALGORITHMS["bot_grpo"], {"uniform_group": "damp"}, w_g=4.0)
+    expected = 0.5 / (np.sqrt(0.5**2 + 2.0**2) + 1e-6)
+    np.testing.assert_allclose(flat, [-expected, expected])

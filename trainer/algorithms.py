@@ -11,59 +11,13 @@ range is reached; the ranges are those of a paper's several updates on one batch
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from botgrpo.sandbox.errors import ConfigError
+from botgrpo.trainer.method import PORTS, Algorithm, advantage_options, describe
 
-PORTS = {
-    "token": "w_g G + w_s S on each token",
-    "mean": "each rollout's mean of w_g G + w_s S, on every token: the same information",
-    "outcome": "w_g G on every token; local rewards are not seen",
-    "outcome_last": "w_g G on the last token, for methods that add up what follows",
-    "step": "the mean of w_g G + w_s S over each step, on the step's last token",
-    "step_and_outcome": "the mean of w_s S over each step, on its last token, and w_g G apart",
-    "token_and_outcome": "w_s S on each token, and w_g G apart",
-}
-# keywords of an advantage that come from the batch, not from a configuration
-FROM_BATCH = {"groups_K", "outcomes_K", "step_ends_K_T", "entropies_K_T", "correct_K", "values_K_T"}
-
-
-@dataclass(frozen=True, slots=True)
-class Algorithm:
-    """One method as its paper runs it.
-
-    Attributes:
-        advantage: key into `ADVANTAGES`.
-        loss: key into `LOSSES`.
-        aggregation: key into `AGGREGATIONS`.
-        port: key into `PORTS`, what the advantage reads.
-        clip_low, clip_high: how far the ratio may move, below and above 1.
-        source: paper and equations; says where it is second-hand.
-        summary: the method by its difference from a known one.
-        paper: what else the paper sets, and what of it is not here.
-        needs: what the method reads beyond rewards.
-        dynamic_sampling: groups whose outcomes are all alike leave the step.
-        overlong_share: last share of the generation cap in which length is punished; 0 for none.
-        unavailable: why it cannot be trained here; "" if it can.
-    """
-
-    name: str
-    advantage: str
-    loss: str
-    aggregation: str
-    port: str
-    clip_low: float
-    clip_high: float
-    source: str
-    summary: str
-    paper: str = ""
-    needs: tuple[str, ...] = ()
-    dynamic_sampling: bool = False
-    overlong_share: float = 0.0
-    unavailable: str = ""
-
+__all__ = ["ALGORITHMS", "PORTS", "Algorithm", "algorithm", "describe", "entry"]
 
 _BOT_GRPO = Algorithm(
     "bot_grpo",
@@ -96,8 +50,7 @@ _DR_GRPO = replace(
     advantage="dr_grpo",
     aggregation="constant",
     source="arXiv 2503.20783",
-    summary="GRPO without the deviation and without 1/L: neither easy prompts nor long failures "
-    "weigh more",
+    summary="GRPO without the deviation and without 1/L",
     paper="constant = the generation cap (3000 in its examples)",
 )
 _RLOO = replace(
@@ -124,8 +77,8 @@ _DAPO = replace(
     aggregation="token_mean",
     clip_high=0.28,
     source="arXiv 2503.14476, equations 8 and 10 to 13, table 1",
-    summary="GRPO with a higher upper clip, every token alike in the loss, no step on groups whose "
-    "outcomes are all alike, and a penalty for nearly overlong rollouts",
+    summary="GRPO with a higher upper clip and token-mean loss; uniform groups dropped, overlong "
+    "rollouts punished",
     paper="K = 16, 512 prompts, 16 updates a batch, learning rate 1e-6, no KL. Dropped groups are "
     "replaced by new prompts there; here the step is smaller. The penalty spans the last fifth of "
     "the cap (4096 of 20480) and is at most half of the outcome's gap, as -1 against +1 and -1",
@@ -195,10 +148,9 @@ _PROCESS = (
         port="token_and_outcome",
         aggregation="token_mean",
         source="arXiv 2502.01456 as implemented in verl-recipe/prime",
-        summary="return-to-go of centred process rewards and outcomes, whitened over the batch; "
-        "the design's local rewards stand in for its implicit reward model",
-        paper="K = 4, prompts kept at 0.2 to 0.8 solved, entropy weight 0.001, a reward model "
-        "0.05 (lp_phi - lp_ref) that learns along: none of these here",
+        summary="whitened return-to-go of centred process rewards (the local ones) and outcomes",
+        paper="K = 4, prompts kept at 0.2 to 0.8 solved, entropy weight 0.001, and an implicit "
+        "reward model 0.05 (lp_phi - lp_ref) that learns along, for which local rewards stand in",
     ),
     replace(
         _BOT_GRPO,
@@ -244,8 +196,7 @@ _UNAVAILABLE = (
         dynamic_sampling=False,
         overlong_share=0.0,
         source="arXiv 2508.04349 (second-hand; not 2508.03772 of the same name)",
-        summary="DAPO's loss; correct rollouts' undecided tokens earn more, wrong ones' decided "
-        "tokens lose more",
+        summary="DAPO's loss with more credit where the policy was undecided",
         paper="weights a1, a2: formula unavailable, sources disagree",
         needs=("entropies over the vocabulary", "a split into correct and wrong"),
         unavailable="the sampler returns no entropies over the vocabulary, and its two weights "
@@ -331,12 +282,7 @@ def algorithm(name: str, options: Iterable[str] = ()) -> Algorithm:
             f"Trainable: {', '.join(trainable)}"
         )
     for option in options:
-        # imported here: naming and listing algorithms needs no torch
-        from botgrpo.trainer.advantages import ADVANTAGES
-
-        parameters = inspect.signature(ADVANTAGES[found.advantage]).parameters.values()
-        allowed = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-        allowed = sorted(set(allowed) - FROM_BATCH)
+        allowed = sorted(advantage_options(found))
         if option not in allowed:
             raise ConfigError(
                 f"algorithm_options: {name} has no option {option!r}. "

@@ -63,7 +63,9 @@ def bot_grpo(
     groups_K: Any | None = None,
     outcome_gap: float = 1.0,
 ) -> Array:
-    """Advantages of one group, or of several when `groups_K` says to which each row belongs.
+    """(r - mu) / (sigma + eps) with statistics over a group's tokens (arXiv 2610.09804, eq. 2-3).
+
+    One group, or several when `groups_K` says to which each row belongs.
 
     Args:
         rewards_K_T: token rewards r, float; whatever it holds outside the mask is ignored.

@@ -69,8 +69,8 @@ def grpo_s(
 ) -> Array:
     """GRPO-S: GTPO with a rollout's mean entropy in place of each token's.
 
-    Correct: b1 + b2 n Hbar / sum Hbar; wrong: -b1 - b2 m (1/Hbar) / sum (1/Hbar). Source as `gtpo`,
-    second-hand; standardised apart as there, each rollout once (our reading).
+    Correct: b1 + b2 n Hbar / sum Hbar; wrong: -b1 - b2 m (1/Hbar) / sum (1/Hbar). Source:
+    arXiv 2508.04349, second-hand; standardised apart as in `gtpo`, each rollout once (our reading).
     """
     batch = Masked.of(rewards_K_T, mask_K_T, groups_K)
     entropy_K_T = _entropies(batch, entropies_K_T)

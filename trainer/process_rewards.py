@@ -139,7 +139,8 @@ def pure_openrlhf_step(
 ) -> Array:
     """PURE with the step baseline: b_k = the others' mean of (sum of PR* / number of steps).
 
-    As `pure` otherwise, each step minus b_k. Its authors report that it teaches to write no steps.
+    As `pure` otherwise (arXiv 2504.15275, CJReinforce/PURE `main`), each step minus b_k. Its
+    authors report that it teaches to write no steps.
     """
     batch, steps_K_T, star_K_T = _pure_inputs(
         rewards_K_T, mask_K_T, step_ends_K_T, temperature, groups_K
@@ -165,7 +166,7 @@ def pure_verl(
 
     R_kt = return-to-go of PR* with the outcome on the last token; b_k = sum over the others' tokens
     of R / ((K-1) N), N the generation cap; A = R - b, whitened over the batch. Source:
-    CJReinforce/PURE branch `verl`, `compute_rloo_outcome_advantage`.
+    arXiv 2504.15275, CJReinforce/PURE branch `verl`, `compute_rloo_outcome_advantage`.
 
     Args:
         max_tokens: N, the generation cap of the run.
