@@ -58,6 +58,27 @@ def describe_sandbox(backend: str) -> dict[str, Any]:
     return shared_compiler(backend).describe()
 
 
+def caution(config: Config) -> str:
+    """What the design does not guarantee, in a sentence; "" where the method sees no local reward
+    or the outcome decides every rollout."""
+    from botgrpo.trainer import dominance
+    from botgrpo.trainer.algorithms import algorithm
+
+    if algorithm(config.algorithm).port == "outcome":
+        return ""
+    spec = reward(config).spec
+    option = str(config.algorithm_options.get("uniform_group", "keep"))
+    return dominance.warning(
+        dominance.of_design(
+            config.reward,
+            spec.local_range,
+            spec.outcome_range,
+            config.sampling.group_size,
+            uniform_group=option,
+        )
+    )
+
+
 def model_folder(config: Config) -> Path:
     """Where the run's first weights lie; raises ConfigError with the next step."""
     from botgrpo.trainer.models import locate

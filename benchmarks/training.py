@@ -40,6 +40,8 @@ def train(config: Config, out: Path, *, resume: bool) -> None:
         _require_same(written, text)
     out.mkdir(parents=True, exist_ok=True)
     written.write_text(text)
+    if caution := assemble.caution(config):
+        _say(f"{config.name}: {caution}")
     run = _run(config, out)
     steps = config.run.steps
     with Progress(total=steps, label=config.name) as bar:
@@ -71,6 +73,7 @@ def _run(config: Config, out: Path) -> Any:
         data=_data_hashes(run.task, config),
         reward={"version": reward.spec.version},
         sandbox=assemble.describe_sandbox(config.sandbox),
+        caution=assemble.caution(config),
     )
     return run
 
@@ -179,6 +182,7 @@ def plan_text(config: Config) -> str:
             f"steps        {run.steps}, {evals} evaluations of {run.eval_prompts} prompts, "
             f"a checkpoint every {run.checkpoint_every}",
             f"sandbox      {config.sandbox}",
+            *([f"caution      {caution}"] if (caution := assemble.caution(config)) else []),
         ]
     )
 

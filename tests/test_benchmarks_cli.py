@@ -91,6 +91,15 @@ def test_plans_run_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert not (tmp_path / "x").exists()
 
 
+def test_a_plan_says_what_the_design_does_not_guarantee(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("train", "react_micro", "--plan") == 0
+    assert "caution      Local rewards can outweigh the outcome" in capsys.readouterr().out
+    assert run("train", "react_micro", "--plan", "--set", "algorithm=grpo") == 0
+    assert "caution" not in capsys.readouterr().out
+
+
 def test_algorithms_are_described(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("algorithms", "list") == 0
     assert run("algorithms", "show", "bot_grpo") == 0
