@@ -21,8 +21,8 @@ from botgrpo.trainer.task import Item
 
 TRAIN_PROMPTS = 1024
 EVAL_SEED = 1_000_003
-# A file has about 13 sites: .885 ** 13 leaves a fifth of the corpus without a fault. At .09 a quarter
-# of the policy's files compiles, hardly a group fails as a whole, and designs differ less.
+# A file has about 13 sites: .885 ** 13 leaves a fifth of the corpus without a fault. At .09 a
+# quarter of the files compiles, hardly a group fails as a whole, and designs differ less.
 CORRUPTION_RATE = 0.115
 
 
