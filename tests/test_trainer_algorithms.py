@@ -7,15 +7,18 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from botgrpo.sandbox.errors import ConfigError
+from botgrpo.trainer import loop
 from botgrpo.trainer.advantages import ADVANTAGES
 from botgrpo.trainer.algorithms import ALGORITHMS, PORTS, algorithm, describe, entry
 from botgrpo.trainer.loop import Run
 from botgrpo.trainer.losses import AGGREGATIONS, LOSSES
 from botgrpo.trainer.policy import load_policy
+from botgrpo.trainer.update import update
 from tiny import StubReward, StubTask, tiny_config, tiny_policy_folder
 
 NAMES = {
@@ -57,17 +60,20 @@ def test_what_an_advantage_requires_its_port_supplies(name: str) -> None:
     assert required <= supplied
 
 
-@pytest.mark.parametrize("name", TRAINABLE)
-def test_every_available_method_trains(name: str, folder: Path, tmp_path: Path) -> None:
-    config = tiny_config(run__steps=2, run__eval_every=2, algorithm=name)
-    Run(
-        config=config,
+def make(folder: Path, out: Path, **sets: object) -> Run:
+    return Run(
+        config=tiny_config(run__steps=2, run__eval_every=2, **sets),
         policy=load_policy(folder),
         task=StubTask(),
         reward=StubReward(lose="/0"),
         judge=StubReward(),
-        out=tmp_path,
-    ).train(resume=False)
+        out=out,
+    )
+
+
+@pytest.mark.parametrize("name", TRAINABLE)
+def test_every_available_method_trains(name: str, folder: Path, tmp_path: Path) -> None:
+    make(folder, tmp_path, algorithm=name).train(resume=False)
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert len(lines) == 2
     assert all(math.isfinite(value) for line in lines for value in line.values())
@@ -80,6 +86,32 @@ def test_what_cannot_be_trained_is_refused_before_a_model_is_loaded(name: str) -
         ConfigError, match=rf"algorithm '{name}' cannot be trained here: .*Trainabl"
     ):
         algorithm(name)
+
+
+def test_a_run_refuses_what_cannot_be_trained_and_options_that_do_not_exist(
+    folder: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="cannot be trained here"):
+        make(folder, tmp_path, algorithm="vapo")
+    with pytest.raises(ConfigError, match="no option 'wieght'"):
+        make(folder, tmp_path, algorithm_options__wieght="pooled")
+
+
+def test_rollouts_of_dropped_groups_do_not_reach_the_update(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached: list[int] = []
+
+    def spy(model: Any, optimizer: Any, rows: Any, *rest: Any, **options: Any) -> dict[str, float]:
+        reached.append(len(rows))
+        return update(model, optimizer, rows, *rest, **options)
+
+    monkeypatch.setattr(loop, "update", spy)
+    make(folder, tmp_path, algorithm="dapo").train(resume=False)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    dropped = [int(line["bot/dropped"]) for line in lines]
+    assert any(dropped)
+    assert reached == [8 - 2 - n for n in dropped]  # two of eight are lost on purpose
 
 
 def test_a_formula_that_was_not_found_is_called_unavailable() -> None:

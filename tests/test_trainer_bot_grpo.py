@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botgrpo.trainer import segments
 from botgrpo.trainer.advantages import grpo
-from botgrpo.trainer.bot_grpo import bot_grpo, bot_grpo_ragged, bot_grpo_with_stats
+from botgrpo.trainer.bot_grpo import (
+    RowStats,
+    bot_grpo,
+    bot_grpo_ragged,
+    bot_grpo_with_stats,
+    group_scale,
+    row_stats,
+)
 
 
 def ragged(lengths: list[int], seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -163,6 +173,21 @@ def test_equal_rewards_in_float32_give_exactly_zero(length: int) -> None:
     assert torch.equal(result, torch.zeros(8, length))
 
 
+def test_a_spread_that_is_rounding_beside_the_rewards_counts_as_none() -> None:
+    noise = np.random.default_rng(0).normal(size=(4, 6)) * 1e-5
+    mask = np.ones((4, 6), dtype=bool)
+    assert not bot_grpo(100 + noise, mask).any()
+    assert bot_grpo(1 + noise, mask).any()
+
+
+def test_large_rewards_in_one_group_do_not_silence_another() -> None:
+    rng = np.random.default_rng(0)
+    small, large = rng.normal(size=(2, 6)) * 1e-4, rng.normal(size=(2, 6)) * 1e4
+    both = bot_grpo(np.vstack([small, large]), np.ones((4, 6), bool), groups_K=[0, 0, 1, 1])
+    np.testing.assert_array_equal(both[:2], bot_grpo(small, np.ones((2, 6), bool)))
+    assert both[:2].any()
+
+
 def test_whatever_lies_outside_the_mask_is_ignored() -> None:
     rewards, mask = ragged([3, 5, 2], 0)
     clean = bot_grpo(np.where(mask, rewards, 0.0), mask)
@@ -222,6 +247,48 @@ def test_ragged_form_equals_the_padded_one() -> None:
     np.testing.assert_array_equal(flat, bot_grpo(rewards, mask, groups_K=index)[mask])
 
 
+@pytest.mark.parametrize("block", [1, 7, 20])
+def test_pieces_of_any_size_give_what_the_whole_gives(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = [3, 0, 9, 5, 0, 1, 12, 0]
+    rewards, mask = ragged(lengths, 0)
+    index = np.array([0, 0, 0, 1, 1, 1, 2, 2])
+    whole = bot_grpo(rewards, mask, groups_K=index)
+    monkeypatch.setattr(segments, "BLOCK_TOKENS", block)
+    np.testing.assert_array_equal(bot_grpo(rewards, mask, groups_K=index), whole)
+    got = bot_grpo(torch.from_numpy(rewards), torch.from_numpy(mask), groups_K=index)
+    np.testing.assert_allclose(got.numpy(), whole, atol=1e-12)
+
+
+def test_lengths_must_add_up_to_the_tokens() -> None:
+    with pytest.raises(ValueError, match="the lengths add up to 5; got 4 tokens"):
+        bot_grpo_ragged(np.zeros(4), np.array([2, 3]), np.array([0, 0]))
+
+
+def test_a_group_on_two_processes_needs_four_numbers_a_rollout() -> None:
+    rewards, mask = ragged([3, 5, 1, 4], 3)
+    lengths, flat = mask.sum(1), rewards[mask]
+    whole, _ = bot_grpo_ragged(flat, lengths, np.zeros(4, dtype=int), ddof=1)
+    parts = [row_stats(flat[:8], lengths[:2], 9.0), row_stats(flat[8:], lengths[2:], 9.0)]
+    gathered = RowStats(
+        *(np.concatenate([a, b]) for a, b in zip(*map(astuple, parts), strict=True))
+    )
+    scale, _ = group_scale(
+        gathered,
+        np.zeros(4, dtype=int),
+        eps=1e-6,
+        ddof=1,
+        uniform_group="keep",
+        weight="inv_length",
+        leave_one_out=False,
+        outcomes_R=None,
+        outcome_gap=1.0,
+    )
+    second = (flat[8:] - np.repeat(scale.centre[2:], lengths[2:])) / scale.divisor[2]
+    np.testing.assert_allclose(second, whole[8:])
+
+
 @pytest.mark.parametrize(
     ("rewards", "mask", "says"),
     [
@@ -246,3 +313,5 @@ def test_unknown_options_are_refused() -> None:
         bot_grpo(rewards, mask, uniform_group="zero")
     with pytest.raises(ValueError, match="allowed: 'inv_length', 'pooled'"):
         bot_grpo(rewards, mask, weight="token")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="ddof is 2; allowed: 0, 1"):
+        bot_grpo(rewards, mask, ddof=2)  # type: ignore[arg-type]

@@ -38,18 +38,24 @@ def some_rows(advantage: float | None = None) -> list[Row]:
     return rows
 
 
-def step(model: LlamaForCausalLM, rows: list[Row], budget: int = 10_000) -> dict[str, float]:
+def step(
+    model: LlamaForCausalLM,
+    rows: list[Row],
+    budget: int = 10_000,
+    name: str = "bot_grpo",
+    max_tokens: int = 16,
+) -> dict[str, float]:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     return update(
         model,
         optimizer,
         rows,
-        ALGORITHMS["bot_grpo"],
+        ALGORITHMS[name],
         pad_id=0,
         temperature=1.0,
         grad_clip=1e9,
         budget_tokens=budget,
-        max_tokens=16,
+        max_tokens=max_tokens,
     )
 
 
@@ -89,6 +95,13 @@ def test_micro_batches_change_neither_loss_nor_weights() -> None:
     assert a["loss"] == pytest.approx(b["loss"], abs=1e-6)
     for p, q in zip(whole.parameters(), parts.parameters(), strict=True):
         torch.testing.assert_close(p, q, atol=1e-5, rtol=1e-4)
+
+
+def test_the_constant_that_divides_the_loss_is_the_generation_cap() -> None:
+    rows = some_rows()
+    expected = -sum(float(r.advantages_T.sum()) for r in rows) / (len(rows) * 20)
+    numbers = step(tiny_model(), rows, name="dr_grpo", max_tokens=20)
+    assert numbers["loss"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_micro_batches_hold_every_row_once_and_keep_the_budget() -> None:
