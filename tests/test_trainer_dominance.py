@@ -144,7 +144,7 @@ def test_penalties_reward_padding_and_bonuses_punish_it() -> None:
 @pytest.mark.parametrize(
     ("w_g", "says"),
     [
-        (0.5, "a failure can rank above a success"),
+        (0.5, "a failure can rank as high as a success"),
         (3.0, "A failing rollout can still be pushed up"),
         (9.0, "Local penalties are a density"),
     ],
