@@ -144,8 +144,8 @@ def warning(dominance: Dominance) -> str:
     if not d.ordering:
         return (
             f"Local rewards can outweigh the outcome: they span {d.local_span:g} a token and the "
-            f"outcome's gap is {d.outcome_gap:g}, so a failure can rank as high as a success; raise "
-            "w_g or lower w_s until the gap is larger."
+            f"outcome's gap is {d.outcome_gap:g}, so a failure can rank as high as a success; "
+            "raise w_g or lower w_s until the gap is larger."
         )
     if not d.rollout_sign:
         needed = d.local_span * (d.group_size - 1)
