@@ -132,6 +132,17 @@ def test_a_second_declaration_is_blamed_and_not_the_first(backend):
     ]
 
 
+def test_both_tags_of_a_mismatch_are_blamed_since_either_may_be_wrong(backend):
+    text = (
+        "```tsx\nexport default function App() {\n  return (\n    <main>\n"
+        "      <small>Reset<small>\n      <p>x</p>\n    </main>\n  );\n}\n```\n"
+    )
+    (result,) = score(ReactCompile(backend), Rollout("a", "a", "p", text))
+    assert [text[s.start - 1 : s.end + 1] for s in result.spans] == ["<small>", "/main>"]
+    assert text.count("<small>") == 2
+    assert result.spans[0].start > text.index("Reset")  # the one that should have closed
+
+
 def test_every_unresolved_import_is_blamed(backend):
     text = (
         '```tsx\nimport a from "aa";\nimport b from "bb";\nexport default () => <p>{a}{b}</p>;\n```'

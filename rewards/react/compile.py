@@ -2,7 +2,8 @@
 
 Local rule: each blamed place gets -1. Of syntax errors only the first counts, since the parser's
 later ones mostly follow from it; every import that does not resolve or link counts, once a place.
-A second declaration is blamed, not the first. A source that has no code, no default export or a
+A second declaration is blamed, not the first; of two tags that do not match both are, since either
+may be the wrong one. A source that has no code, no default export or a
 default export that is no component has no place to blame: no spans.
 """
 
@@ -16,7 +17,15 @@ from botgrpo.rewards.react.examples import compile_examples
 from botgrpo.rewards.react.extract import Extraction, extract
 from botgrpo.rewards.spans import TextMap
 from botgrpo.sandbox.errors import SandboxUnavailable
-from botgrpo.sandbox.react import CompileResult, Diagnostic, ReactCompiler, shared_compiler
+from botgrpo.sandbox.react import (
+    CompileResult,
+    Diagnostic,
+    Place,
+    ReactCompiler,
+    shared_compiler,
+)
+
+_TAG_MISMATCH = "Unexpected closing "
 
 
 class ReactCompile:
@@ -30,7 +39,7 @@ class ReactCompile:
     def __init__(self, backend: str = "auto", compiler: ReactCompiler | None = None) -> None:
         self.spec = RewardSpec(
             name="react.compile",
-            version="1",
+            version="2",
             outcome_range=(0.0, 1.0),
             local_range=(-1.0, 0.0),
             needs=("sandbox",),
@@ -97,7 +106,12 @@ def blame(
     0, because the policy did not choose to end there.
     """
     places = TextMap(code.code)
-    spans = [_span(code, places, d, rollout) for d in _counted(diagnostics)]
+    spans = []
+    for diagnostic in _counted(diagnostics):
+        spans.append(_span(code, places, diagnostic, rollout))
+        if diagnostic.message.startswith(_TAG_MISMATCH):
+            # the compiler names the closing tag and notes the opening one, which is as often wrong
+            spans += [_note(code, places, diagnostic, note) for note in diagnostic.notes]
     return _merged(spans)
 
 
@@ -125,6 +139,11 @@ def _span(code: Extraction, places: TextMap, diagnostic: Diagnostic, rollout: Ro
         )
     label = f"{diagnostic.kind}: {diagnostic.message}"
     return Span(code.start + start, code.start + end, -1.0, label)
+
+
+def _note(code: Extraction, places: TextMap, diagnostic: Diagnostic, note: Place) -> Span:
+    start, end = places.span(note.line, note.column, note.length, diagnostic.unit)
+    return Span(code.start + start, code.start + end, -1.0, f"{diagnostic.kind}: opening tag")
 
 
 def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
