@@ -64,7 +64,7 @@ def caution(config: Config) -> str:
     from botgrpo.trainer import dominance
     from botgrpo.trainer.algorithms import algorithm
 
-    if algorithm(config.algorithm).port == "outcome":
+    if algorithm(config.algorithm).port.startswith("outcome"):
         return ""
     spec = reward(config).spec
     option = str(config.algorithm_options.get("uniform_group", "keep"))
@@ -99,7 +99,7 @@ def check(config: Config, *, where: str) -> None:
 
     try:
         task(config.task)
-        algorithm(config.algorithm)
+        algorithm(config.algorithm, config.algorithm_options)
         reward(config)
         model_folder(config)
     except ConfigError as error:

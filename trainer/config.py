@@ -64,7 +64,9 @@ class RewardConfig(_Frozen):
     w_g: float = Field(1.0, ge=0)
     w_s: float = Field(1.0, ge=0)
     decay_lines: int = Field(3, ge=0, description="linear decay around a span's lines; 0 for none")
-    clip_local: tuple[float, float] = (-1.0, 1.0)
+    clip_local: tuple[float, float] | None = Field(
+        None, description="bounds of S on a token; without it, the ranges that the locals declare"
+    )
     renormalise: bool = Field(False, description="divide a file's local values by their number")
 
 
