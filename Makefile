@@ -13,13 +13,14 @@ INSTALLED := .venv/.installed
 SANDBOX := .venv/.sandbox-ready
 CORE_ONLY := not slow and not docker and not browser and not kill and not small
 
-.PHONY: help setup need-node quickstart test test-all check clean env-trl env-verl env-vllm
+.PHONY: help setup need-node quickstart test test-all test-adapters check clean env-trl env-verl env-vllm
 
 help:
 	@echo 'make setup       .venv with the command botgrpo in it, and the sandbox prepared (no root needed)'
 	@echo 'make quickstart  a comparison of three reward designs on the micro policy, with a report'
 	@echo 'make test        the core tests, minutes'
 	@echo 'make test-all    everything this machine can run; lists what it cannot, and why'
+	@echo 'make test-adapters  parity with TRL and verl, in environments of their own (part of test-all)'
 	@echo 'make check       formatting, lint, types'
 	@echo 'make env-NAME    .envs/NAME for trl, verl or vllm (CPU), whose pins differ from the core'\''s'
 	@echo 'make clean       removes the environments and caches; results in runs/ stay'
@@ -44,6 +45,15 @@ test-all: setup
 	.venv/bin/botgrpo models fetch smollm2-135m || \
 	  echo 'test-all: no 135M model; its tests are listed below as skipped'
 	$(PY) -m pytest
+	@if $(MAKE) env-trl env-verl; then $(MAKE) test-adapters; else \
+	  echo 'test-all: TRL or verl cannot be installed here (see above); skipped: make test-adapters'; \
+	  test -z "$${BOTGRPO_REQUIRE:-}"; \
+	fi
+
+# Against TRL's and verl's own code, in their environments, which are kept between runs.
+test-adapters: env-trl env-verl
+	.envs/trl/bin/python -m pytest tests/test_adapters_trl.py tests/test_adapters_scoring.py
+	.envs/verl/bin/python -m pytest tests/test_adapters_verl.py
 
 check: $(INSTALLED)
 	.venv/bin/ruff format --check .
@@ -93,13 +103,14 @@ $(call stamp,trl): | $(INSTALLED)
 	.envs/trl/bin/python -c 'import botgrpo.trainer; from trl import GRPOTrainer'
 	@touch $@
 
-# verl goes in without its dependencies: what it declares contradicts itself, and what it imports
-# (codetiming, orjson, torchdata) it declares only in part.
+# verl goes in without its dependencies: what it declares contradicts itself, and what it imports it
+# declares only in part. No sampler: the adapter's tests call its estimators, managers and loops.
 $(call stamp,verl): | $(INSTALLED)
 	$(call new_env,verl)
-	$(call pip_env,verl) omegaconf ray tensordict torchdata codetiming orjson
-	.envs/verl/bin/python -m pip install -c constraints/verl.txt --no-deps verl
-	.envs/verl/bin/python -c 'import botgrpo.trainer; import verl.trainer.ppo.core_algos'
+	$(call pip_env,verl) omegaconf ray tensordict torchdata codetiming orjson aiohttp cachetools \
+	  datasets fastapi hydra-core msgspec peft pillow pyzmq uvicorn
+	.envs/verl/bin/python -m pip install -c constraints/verl.txt --no-deps verl TransferQueue
+	.envs/verl/bin/python -W ignore -c 'import botgrpo.trainer; import verl.trainer.ppo.v1.utils'
 	@touch $@
 
 # vLLM for the CPU depends on CUDA builds of three packages, which text models do not need and which

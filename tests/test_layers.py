@@ -20,8 +20,8 @@ HOMES = {
     "ray": ("benchmarks/executors.py",),
     "torch": ("rewards/prm.py", "trainer/", "benchmarks/"),
     "transformers": ("rewards/prm.py", "trainer/", "benchmarks/"),
-    "trl": ("trainer/adapters/trl.py",),
-    "verl": ("trainer/adapters/verl.py",),
+    "trl": ("trainer/adapters/trl.py", "benchmarks/parity_trl.py"),
+    "verl": ("trainer/adapters/verl.py", "benchmarks/parity_verl.py"),
     "vllm": ("trainer/engines/vllm.py",),
     "wandb": ("trainer/trackers.py",),
 }
