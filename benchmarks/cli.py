@@ -112,6 +112,13 @@ def _training(commands: object) -> None:
     evaluate.add_argument("target", metavar="CONFIG|DIR", help="a configuration, or a run's folder")
     evaluate.add_argument("--prompts", type=int, default=256, help="held-out prompts (default 256)")
 
+    export = _group(commands, "export", "launch files that take a configuration to a cluster")
+    for name, what in (("trl", "a Python file for TRL"), ("verl", "a shell script for verl")):
+        to = _command(export, name, "export", f"{what}; it says what is lost")
+        _config_argument(to)
+        to.add_argument("--out", default="-", metavar="FILE", help="default: standard output")
+        to.set_defaults(trainer=name)
+
     algorithms = _group(commands, "algorithms", "the training methods")
     _command(algorithms, "list", "algorithms_list", "one line each")
     show = _command(algorithms, "show", "algorithms_show", "source, parts and defaults of one")

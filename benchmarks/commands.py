@@ -79,6 +79,19 @@ def evaluate(arguments: Namespace) -> int:
     return 0
 
 
+def export(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import export as exports
+
+    out = None if arguments.out == "-" else Path(arguments.out)
+    file = None if out is None else out.name
+    script = exports.export(arguments.trainer, _config(arguments), file)
+    if out is None:
+        print(script, end="")
+    else:
+        out.write_text(script)
+    return 0
+
+
 def algorithms_list(arguments: Namespace) -> int:
     from botgrpo.trainer.algorithms import ALGORITHMS
 

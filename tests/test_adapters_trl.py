@@ -32,8 +32,11 @@ with warnings.catch_warnings():
 
     from botgrpo.trainer.adapters.trl import BoTGRPOConfig, BoTGRPOTrainer
 from botgrpo.benchmarks import parity
+from botgrpo.benchmarks.export_trl import trl_script
+from botgrpo.benchmarks.training import load_config
 from botgrpo.rewards.base import RewardSpec, Rollout, Score
-from botgrpo.sandbox.errors import ConfigError
+from botgrpo.sandbox.backends import chooser
+from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from botgrpo.trainer import batch as batches
 from botgrpo.trainer.algorithms import algorithm
 from botgrpo.trainer.losses import AGGREGATIONS, LOSSES
@@ -453,3 +456,43 @@ def test_the_135m_model_trains_two_steps(tmp_path: Path) -> None:
         assert step["gradient_gap"] <= 1e-4 * max(1.0, step["gradient_size"])
     for batch in trainer.generated:
         assert_as_ours(batch)
+
+
+def run_script(script: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=script.parent,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def require_sandbox() -> None:
+    try:
+        chooser("auto")().close()
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.slow
+def test_the_example_runs() -> None:
+    require_sandbox()
+    printed = run_script(Path(__file__).parents[1] / "examples/trl_bot_grpo.py", "1")
+    assert "step 1: outcome" in printed and "sandbox/verdict/" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["bot_grpo", "dapo"])
+def test_an_exported_file_runs(tmp_path: Path, method: str) -> None:
+    require_sandbox()
+    sizes = ["sampling.prompts=2", "sampling.group_size=4", "sampling.max_new_tokens=32"]
+    config = load_config("react_micro", [f"algorithm={method}", "run.steps=2", *sizes])
+    script = tmp_path / "mine.py"
+    script.write_text(trl_script(config, "mine.py"))
+    printed = run_script(script)
+    assert printed.count("'grad_norm'") == 2
+    assert ("bot/sigma_within" in printed) == (method == "bot_grpo")
+    assert (tmp_path / "runs/react_micro-trl/model.safetensors").is_file()

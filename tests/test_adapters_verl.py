@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import shlex
 import subprocess
 import sys
 import warnings
@@ -26,14 +27,20 @@ import torch
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # verl names the engines that are not installed
+    import verl
+    from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
     from verl import DataProto
     from verl.trainer.ppo.core_algos import get_adv_estimator_fn
     from verl.trainer.ppo.ray_trainer import compute_advantage
+    from verl.trainer.ppo.reward import resolve_reward_manager_cls
     from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+    from verl.utils.config import omega_conf_to_dataclass
 
     from botgrpo.trainer.adapters import verl as adapter
 from botgrpo.benchmarks import parity
+from botgrpo.benchmarks.export_verl import verl_script
+from botgrpo.benchmarks.training import load_config
 from botgrpo.rewards.base import Score
 from botgrpo.rewards.mix import Design
 from botgrpo.sandbox.errors import ConfigError
@@ -282,8 +289,38 @@ def test_verl_registers_us_in_every_process_that_imports_it() -> None:
     ]
 
 
+@pytest.mark.parametrize("method", ["bot_grpo", "gspo_token", "dr_grpo", "reinforce_pp"])
+def test_verls_own_configuration_takes_every_setting_of_an_exported_script(
+    tmp_path: Path, method: str
+) -> None:
+    chosen = load_config("react_micro", [f"algorithm={method}"])
+    script = verl_script(chosen, "mine.sh").replace("\\\n", " ")
+    (line,) = [line for line in script.splitlines() if "verl.trainer.main_ppo" in line]
+    shared = {"$SHARED": str(tmp_path), "$MODEL": "m", "$GPUS": "8", '"$@"': ""}
+    for name, value in shared.items():
+        line = line.replace(name, value)
+    overrides = shlex.split(line)[3:]
+    folder = Path(verl.__file__).parent / "trainer/config"
+    with initialize_config_dir(str(folder), version_base=None):
+        composed = compose("ppo_trainer", overrides=overrides)
+    adapter.check_config(composed)
+    assert Path(composed.reward.reward_kwargs.botgrpo_config) == tmp_path / "config.toml"
+    actor = omega_conf_to_dataclass(composed.actor_rollout_ref.actor)
+    assert actor.clip_ratio_c > 1e6 and actor.optim.lr == chosen.optim.learning_rate
+    assert resolve_reward_manager_cls(composed) is adapter.TokenRewardManager
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_advantages_and_losses_agree_with_verls_own_code(seed: int) -> None:
     found = parity.compare("verl", seed)
     assert len(found) == 17
     assert [c for c in found if not c.error <= parity.TOLERANCE] == []
+
+
+def test_the_example_runs() -> None:
+    example = Path(__file__).parents[1] / "examples/verl_bot_grpo.py"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(example)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "'bot_grpo': 'bot_grpo'" in done.stdout and "nan" not in done.stdout
