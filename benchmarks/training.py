@@ -128,14 +128,14 @@ def evaluate_run(folder: Path, prompts: int) -> dict[str, Any]:
     if found is None:
         raise ConfigError(f"{folder} has no checkpoint yet; run `botgrpo train` into it first")
     run = _run_for_eval(config, prompts)
-    checkpoint.restore(found, run.policy.model, run.optimizer)
+    state = checkpoint.restore(found, run.policy.model, run.optimizer)
     run.engine.sync()
-    return _evaluated(run)
+    return _evaluated(run, int(state["step"]))
 
 
 def evaluate_config(config: Config, prompts: int) -> dict[str, Any]:
     """Held-out rates of a configuration's first weights."""
-    return _evaluated(_run_for_eval(config, prompts))
+    return _evaluated(_run_for_eval(config, prompts), 0)
 
 
 def _run_for_eval(config: Config, prompts: int) -> Any:
@@ -155,13 +155,13 @@ def _run_for_eval(config: Config, prompts: int) -> Any:
     )
 
 
-def _evaluated(run: Any) -> dict[str, Any]:
+def _evaluated(run: Any, step: int) -> dict[str, Any]:
     async def close() -> None:
         if aclose := getattr(run.judge, "aclose", None):
             await aclose()
 
     with asyncio.Runner() as runner:
-        record: dict[str, Any] = run.evaluate(0, runner)
+        record: dict[str, Any] = run.evaluate(step, runner)
         runner.run(close())
     return record
 
