@@ -31,6 +31,7 @@ with warnings.catch_warnings():
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
     from verl import DataProto
+    from verl.experimental.agent_loop.agent_loop import AgentLoopOutput
     from verl.trainer.ppo.core_algos import get_adv_estimator_fn
     from verl.trainer.ppo.ray_trainer import compute_advantage
     from verl.trainer.ppo.reward import resolve_reward_manager_cls
@@ -231,6 +232,31 @@ def test_the_agent_loop_puts_token_rewards_on_their_tokens(config: Any) -> None:
     assert adapter.TOKEN_REWARDS not in fields["extra_fields"]["reward_extra_info"]
     assert fields["extra_fields"]["reward_extra_info"]["acc"] == 1.0
     assert adapter.TOKEN_REWARDS in result["reward_extra_info"]  # the original is left alone
+
+
+def test_the_agent_loop_keeps_everything_that_verls_own_returns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fields = {
+        "prompt_ids": [1],
+        "response_ids": [2, 3],
+        "response_mask": [1, 1],
+        "response_logprobs": [-0.5, -0.25],
+        "num_turns": 2,
+        "metrics": {"generate_sequences": 1.5},
+        "extra_fields": {"turn_scores": [], "tool_rewards": []},
+    }
+
+    async def run(self: Any, sampling_params: Any, **kwargs: Any) -> Any:
+        return AgentLoopOutput(**fields)
+
+    monkeypatch.setattr(adapter.SingleTurnAgentLoop, "run", run)
+    loop = adapter.SingleTurn.__new__(adapter.SingleTurn)
+    output = asyncio.run(loop.run({}, raw_prompt=[]))
+    assert isinstance(output, adapter.DenseOutput)
+    theirs, ours = AgentLoopOutput(**fields).as_dict(), output.as_dict()
+    assert theirs.keys() == ours.keys()
+    assert str(theirs) == str(ours)  # tensors compare element by element
 
 
 def test_an_unknown_token_gets_its_rollouts_mean_and_is_counted() -> None:

@@ -190,7 +190,8 @@ def check_arguments(args: Any) -> None:
         )
     if args.use_liger_kernel:
         raise ConfigError(
-            "got use_liger_kernel=True: its fused losses take one advantage a rollout. Set False"
+            "got use_liger_kernel=True: deprecated in TRL, and its fused losses take one advantage "
+            "a rollout. Set False"
         )
     if args.off_policy_mask_threshold is not None:
         raise ConfigError(
