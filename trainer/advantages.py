@@ -80,8 +80,8 @@ def reinforce_pp(
 ) -> Array:
     """Return-to-go of the token rewards, whitened over all tokens of the batch, no group.
 
-    G_t = r_t + gamma G_{t+1}; masked tokens are passed over and do not discount. (verl's loop
-    starts anew at a masked token, which takes the credit from everything before a tool's output.)
+    G_t = r_t + gamma G_{t+1}; masked tokens are passed over and do not discount, as in verl 0.9.1,
+    so that what stands before a tool's output keeps its credit.
     Source: arXiv 2501.03262; verl `compute_reinforce_plus_plus_outcome_advantage`. The reward of
     the paper is an outcome on the last token: give it that (port "outcome_last"), since the
     return of w_g G on every token is a token sum.
