@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import json
 import sys
@@ -71,6 +72,7 @@ def _run(config: Config, out: Path) -> Any:
         seed=config.run.seed,
         model={"name": config.policy.model, "sha256": model_hash(folder)},
         data=_data_hashes(run.task, config),
+        algorithm=dataclasses.asdict(run.algorithm),
         reward={"version": reward.spec.version},
         sandbox=assemble.describe_sandbox(config.sandbox),
         caution=assemble.caution(config),

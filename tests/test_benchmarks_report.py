@@ -195,6 +195,15 @@ def test_a_gain_that_comes_with_shorter_files_is_flagged(tmp_path: Path) -> None
 # ---- tokens ----
 
 
+def test_what_a_design_does_not_guarantee_is_said_once_for_all_its_arms(tmp_path: Path) -> None:
+    write_synthetic_suite(tmp_path, arms={"grpo": 1.0, "bot_grpo": 1.0, "bot_noisy": 1.0})
+    for arm in ("bot_grpo", "bot_noisy"):
+        path = tmp_path / "cells" / arm / "seed0" / "manifest.json"
+        path.write_text(json.dumps({"caution": "A failing rollout can still be pushed up."}))
+    text = verdict_text(load_suite(tmp_path))
+    assert text.count("bot_grpo, bot_noisy: a failing rollout can still be pushed up.") == 1
+
+
 def test_tokens_show_every_character_once_also_where_they_share_one(tmp_path: Path) -> None:
     write_synthetic_suite(tmp_path, arms=TWO)
     # the emoji came as two byte tokens with the same span, and "c" is covered by no token

@@ -241,6 +241,17 @@ def eval_metrics(suite: SuiteResult) -> list[str]:
     return [name for name in dict.fromkeys(order) if name in found]
 
 
+def _cautions(suite: SuiteResult) -> Iterator[str]:
+    """What a design does not guarantee, as its runs noted it; arms that share it in one line."""
+    arms: dict[str, list[str]] = {}
+    for arm in suite.arms:
+        notes = (str(cell.manifest.get("caution") or "") for cell in suite.finished(arm))
+        if note := next((n for n in notes if n), ""):
+            arms.setdefault(note, []).append(arm)
+    for note, names in arms.items():
+        yield f"{', '.join(names)}: {note[0].lower()}{note[1:]}"
+
+
 def _warnings(
     suite: SuiteResult, arms: Sequence[Arm], comparisons: Sequence[Comparison]
 ) -> Iterator[str]:
@@ -262,6 +273,7 @@ def _warnings(
             f"Few seeds: {n} paired, while p < .05{many} needs at least {needed}. "
             "Intervals from so few seeds are too narrow."
         )
+    yield from _cautions(suite)
     for arm in arms:
         if arm.crossings and arm.reached == 0:
             yield f"{arm.name}: no finished run reached {suite.metric} {suite.threshold:g}."
