@@ -24,6 +24,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"botgrpo: {error}", file=sys.stderr)
         return 2
+    except (FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
+        print(f"botgrpo: {error}: choose another path", file=sys.stderr)
+        return 2
+    except FileNotFoundError as error:
+        print(f"botgrpo: {error}: no such place; make the folder first", file=sys.stderr)
+        return 2
     except BotgrpoError as error:
         print(f"botgrpo: {error}", file=sys.stderr)
         return 1
@@ -33,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # the reader of a pipe has gone: nobody is left to tell
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        print(f"botgrpo: {error}", file=sys.stderr)
         return 1
 
 
@@ -133,7 +142,7 @@ def _rewards(commands: object) -> None:
     )
     score.add_argument("--out", default="-", metavar="S.jsonl", help="default: standard output")
     score.add_argument("--tokenizer", metavar="T", help="folder that supplies tokens where absent")
-    score.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
+    score.add_argument("--backend", default="auto", choices=BACKEND_NAMES, help=BACKENDS)
 
     rewards = _group(commands, "rewards", "what can score a rollout")
     _command(rewards, "list", "rewards_list", "every reward that can be named")
@@ -145,6 +154,7 @@ def _rewards(commands: object) -> None:
     validate.add_argument("name", metavar="NAME")
 
 
+BACKEND_NAMES = ("auto", "docker", "bubblewrap", "unsafe")
 BACKENDS = "sandbox: auto, docker, bubblewrap, or unsafe (no isolation)"
 
 

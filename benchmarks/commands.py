@@ -119,6 +119,10 @@ def score(arguments: Namespace) -> int:
     from botgrpo.rewards.registry import build
 
     reward = build(arguments.reward, defaults={"backend": arguments.backend})
+    if arguments.out != "-":
+        Path(arguments.out).open(
+            "a"
+        ).close()  # a path that cannot be written is found before the work
     rollouts = read_rollouts(arguments.input)
     if arguments.tokenizer:
         from transformers import AutoTokenizer

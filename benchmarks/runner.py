@@ -10,11 +10,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from botgrpo.benchmarks import suite as suites
 from botgrpo.benchmarks.progress import Progress, duration
 from botgrpo.benchmarks.suite import CellPlan, Suite
+from botgrpo.benchmarks.training import only_writer
 from botgrpo.sandbox.errors import ConfigError, RunFailed
 from botgrpo.trainer import checkpoint, manifest
 from botgrpo.trainer.config import to_toml
@@ -56,6 +57,7 @@ class Bench:
     workers: int
     resume: bool = False
     cells: list[Cell] = field(default_factory=list)
+    lock: IO[str] | None = None
 
     def run(self) -> list[Cell]:
         """Run all cells; returns those that failed. The folder is ready for `report`."""
@@ -76,6 +78,9 @@ class Bench:
             except BaseException:
                 self._stop_all()
                 raise
+            finally:
+                if self.lock:
+                    self.lock.close()
         return [cell for cell in self.cells if cell.state == "failed"]
 
     def _prepare(self) -> None:
@@ -94,6 +99,7 @@ class Bench:
                 "new ones; choose another folder with --out"
             )
         self.out.mkdir(parents=True, exist_ok=True)
+        self.lock = only_writer(self.out)
         path.write_text(text)
         self._note_other_code()
         manifest.write(self.out / "manifest.json", suite=self.suite.name, seeds=self.suite.seeds)

@@ -32,8 +32,6 @@ from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer import config as configs
 from botgrpo.trainer.config import Config
 
-ARM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-
 
 class Primary(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,7 +51,7 @@ class Arm(BaseModel):
 class Suite(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str
+    name: str = Field(pattern=configs.NAME)
     summary: str = ""
     config: str
     baseline: str
@@ -87,7 +85,7 @@ def load(name_or_path: str) -> Suite:
     if len(set(names)) < len(names):
         raise ConfigError(f"{path}: two arms have the same name; got {', '.join(names)}")
     for name in names:
-        if not ARM_NAME.fullmatch(name):
+        if not re.fullmatch(configs.NAME, name):
             raise ConfigError(f"{path}: arm {name!r}: use letters, digits and . _ + -")
     if len(set(suite.seeds)) < len(suite.seeds) or min(suite.seeds) < 0:
         raise ConfigError(f"{path}: seeds must be different and not negative; got {suite.seeds}")
@@ -95,6 +93,9 @@ def load(name_or_path: str) -> Suite:
         raise ConfigError(
             f"{path}: baseline {suite.baseline!r} is no arm; arms: {', '.join(names)}"
         )
+    beside = path.parent / suite.config
+    if suite.config not in shipped.names("configs") and beside.is_file():
+        return suite.model_copy(update={"config": str(beside)})
     return suite
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import fcntl
 import hashlib
 import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from botgrpo.benchmarks import assemble, shipped
 from botgrpo.benchmarks.progress import Progress
@@ -40,6 +41,7 @@ def train(config: Config, out: Path, *, resume: bool) -> None:
     if resume and written.exists() and started:
         _require_same(written, text)
     out.mkdir(parents=True, exist_ok=True)
+    lock = only_writer(out)
     written.write_text(text)
     if caution := assemble.caution(config):
         _say(f"{config.name}: {caution}")
@@ -49,6 +51,23 @@ def train(config: Config, out: Path, *, resume: bool) -> None:
         rates = run.task.metrics
         run.progress = lambda kind, numbers: _show(bar, kind, numbers, rates)
         run.train(resume=resume)
+    lock.close()
+
+
+def only_writer(out: Path) -> IO[str]:
+    """The lock of a results folder, held until it is closed or the process ends.
+
+    Raises ConfigError where another process writes there: two would mix their lines.
+    """
+    lock = (out / ".lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        raise ConfigError(
+            f"another run writes to {out} right now; wait for it, or choose another --out"
+        ) from None
+    return lock
 
 
 def _run(config: Config, out: Path) -> Any:
@@ -206,7 +225,9 @@ def _show(bar: Progress, kind: str, numbers: dict[str, Any], rates: tuple[str, .
     step = int(numbers["step"])
     if kind == "step":
         seconds = sum(numbers[f"time/{part}_s"] for part in ("generate", "score", "update"))
-        bar.update(step, f"reward {numbers['reward']:.3f}, {seconds:.1f} s a step")
+        reward = f"reward {numbers['reward']:.3f}" if "reward" in numbers else "nothing was scored"
+        lost = f", {numbers['bot/unscored']:.0f} unscored" if numbers["bot/unscored"] else ""
+        bar.update(step, f"{reward}{lost}, {seconds:.1f} s a step")
         return
     shown = ", ".join(f"{name} {numbers[name]:.2f}" for name in rates if name in numbers)
     bar.say(f"step {step}: {shown}, {numbers['mean_length']:.0f} tokens")

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from botgrpo.rewards.base import RewardError, RewardSpec, Rollout, Score
@@ -50,12 +50,17 @@ class FunctionReward:
                 values = await self.function(**columns)
             else:
                 values = await asyncio.to_thread(self.function, **columns)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise RewardError(
                 f"{self.spec.name} raised {type(error).__name__}: {error}; return None for a "
                 "rollout that it cannot judge"
             ) from error
         each_s = (time.perf_counter() - started) / len(rollouts)
+        if not isinstance(values, Iterable):
+            raise RewardError(
+                f"{self.spec.name} returned {values!r}; expected a list with a number or None for "
+                "each completion"
+            )
         values = list(values)
         if len(values) != len(rollouts):
             raise RewardError(
@@ -69,10 +74,16 @@ class FunctionReward:
     def _score(self, rollout: Rollout, value: Any, seconds: float) -> Score:
         try:
             number = math.nan if value is None else float(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise RewardError(
-                f"{self.spec.name} returned {value!r} for {rollout.id!r}; allowed: a number or None"
+                f"{self.spec.name} returned {str(value)[:80]!r} for {rollout.id!r}; allowed: a "
+                "number or None"
             ) from error
+        if math.isinf(number):
+            raise RewardError(
+                f"{self.spec.name} returned {number} for {rollout.id!r}; allowed: a finite number, "
+                "or None for what it cannot judge"
+            )
         if math.isnan(number):
             reason = f"{self.spec.name} returned {value}"
             return Score.unscored(rollout.id, reason, verdict="skipped", seconds=seconds)

@@ -158,7 +158,7 @@ def _factory(name: str) -> Any:
     if name in plugins:
         try:
             return plugins[name].load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise ConfigError(
                 f"the plug-in {name} ({plugins[name].value} of {plugins[name].dist.name}) failed "
                 f"to load: {type(error).__name__}: {error}"
@@ -216,7 +216,7 @@ def _module_from_path(place: str) -> ModuleType:
     sys.modules[key] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[key]
         raise ConfigError(f"{place} failed to load: {type(error).__name__}: {error}") from error
     return module

@@ -126,7 +126,9 @@ class Docker:
 
     def _sweep(self) -> None:
         """Remove containers of this machine whose maker is dead."""
-        for container in self._client.containers.list(all=True, filters={"label": _LABEL}):
+        for container in self._client.containers.list(
+            all=True, filters={"label": _LABEL}, ignore_removed=True
+        ):
             host, _, process = container.labels.get(_LABEL, "").partition("/")
             pid = process.partition("-")[0]
             if host == _host() and pid.isdigit() and _owner(int(pid)) != f"{host}/{process}":

@@ -63,7 +63,6 @@ def test_listing_rewards_needs_no_torch() -> None:
         (["rewards", "validate", "react.complie"], "Did you mean react.compile"),
         (["algorithms", "show", "gropo"], "Did you mean 'grpo'"),
         (["score", "--reward", "react.compile", "--in", "gone.jsonl"], "gone.jsonl"),
-        (["score", "--reward", "react.compile", "--in", "x", "--backend", "dokcer"], "docker"),
         (["eval", "react_mikro"], "Did you mean 'react_micro'"),
         (["sft", "react_mikro"], "Did you mean 'react_micro'"),
     ],
@@ -114,3 +113,95 @@ def test_a_run_that_is_there_is_not_overwritten(
     assert run("train", "react_micro", "--out", str(tmp_path)) == 2
     assert "--resume" in capsys.readouterr().err
     assert (tmp_path / "metrics.jsonl").read_text() == '{"step": 1}\n'
+
+
+REWARDS = """
+import sys
+
+
+def nothing(prompts, completions, **columns):
+    return [None] * len(completions)
+
+
+def forgot(prompts, completions, **columns):
+    pass
+
+
+def leaves(prompts, completions, **columns):
+    sys.exit(0)
+
+
+def infinite(prompts, completions, **columns):
+    return [float("inf")] * len(completions)
+
+
+def huge(prompts, completions, **columns):
+    return [10**400] * len(completions)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("forgot", "returned None; expected a list"),
+        ("leaves", "raised SystemExit"),
+        ("infinite", "allowed: a finite number"),
+        ("huge", "allowed: a number or None"),
+    ],
+)
+def test_a_reward_function_that_misbehaves_is_named_and_never_a_score(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, says: str
+) -> None:
+    (tmp_path / "mine.py").write_text(REWARDS)
+    (tmp_path / "r.jsonl").write_text(
+        '{"id": "r", "group": "g", "prompt": "p", "completion": "c"}\n'
+    )
+    reference = f"{tmp_path / 'mine.py'}:{name}"
+    assert run("score", "--reward", reference, "--in", str(tmp_path / "r.jsonl")) == 1
+    printed = capsys.readouterr()
+    assert says in printed.err and name in printed.err and printed.out == ""
+
+
+def test_a_reward_file_that_leaves_on_import_is_a_wrong_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "script.py").write_text("import sys\nsys.exit(0)\n")
+    reference = f"{tmp_path / 'script.py'}:f"
+    assert run("score", "--reward", reference, "--in", "gone.jsonl") == 2
+    assert "SystemExit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("place", [".", "no/such/folder/s.jsonl", "r.jsonl/s.jsonl"])
+def test_a_place_that_cannot_be_written_is_found_before_the_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    (tmp_path / "mine.py").write_text(REWARDS)
+    (tmp_path / "r.jsonl").write_text(
+        '{"id": "r", "group": "g", "prompt": "p", "completion": "c"}\n'
+    )
+    words = ["--reward", f"{tmp_path / 'mine.py'}:nothing", "--in", str(tmp_path / "r.jsonl")]
+    assert run("score", *words, "--out", str(tmp_path / place)) == 2
+    assert capsys.readouterr().err.startswith("botgrpo: ")
+    assert run("train", "react_micro", "--out", str(tmp_path / "r.jsonl" / "x")) == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_two_runs_do_not_write_into_one_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from botgrpo.benchmarks.training import only_writer
+
+    with only_writer(tmp_path):
+        assert run("train", "react_micro", "--out", str(tmp_path)) == 2
+    assert "another run writes" in capsys.readouterr().err
+    only_writer(tmp_path).close()
+
+
+@pytest.mark.parametrize(
+    "assignment", ["name=", "name=../x", 'name="a\\nb"', "seed=99999999999999999999999", "w_g=inf"]
+)
+def test_a_value_that_would_fail_later_is_refused_now(
+    assignment: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("train", "react_micro", "--set", assignment, "--plan") == 2
+    assert assignment.partition("=")[0] in capsys.readouterr().err

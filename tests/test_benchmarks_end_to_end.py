@@ -106,28 +106,22 @@ def test_a_run_killed_at_random_moments_ends_with_the_same_numbers(tmp_path: Pat
             line, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
-    whole = tmp_path / "whole"
-    began = time.monotonic()
-    assert start(whole).wait(timeout=300) == 0
-    lasts_s = time.monotonic() - began
+    def steps_done(out: Path) -> int:
+        path = out / "metrics.jsonl"
+        return path.read_bytes().count(b"\n") if path.exists() else 0
 
-    cut = tmp_path / "cut"
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    assert start(whole).wait(timeout=300) == 0
     rng = random.Random(0)
-    kills = 0
-    for _ in range(30):
+    for steps in (0, 1, 3, 4):
         process = start(cut)
-        try:
-            code = process.wait(timeout=rng.uniform(0.2, 1.0) * lasts_s)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-            kills += 1
-            continue
-        assert code == 0
-        break
-    else:
-        pytest.fail("never finished in 30 tries")
-    assert kills >= 1
+        while steps_done(cut) < steps:
+            assert process.poll() is None, "ended before it was killed"
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.2) if steps else rng.uniform(0.5, 3))
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+    assert start(cut).wait(timeout=300) == 0
     for name in ("metrics.jsonl", "eval.jsonl", "rollouts.jsonl"):
         assert records(cut / name) == records(whole / name)
     weights = [

@@ -445,3 +445,12 @@ def test_a_report_reads_what_the_training_loop_writes(tmp_path: Path) -> None:
     panels = build_browser(load_suite(tmp_path)).panels
     assert panels and all(panel.pieces for panel in panels if panel.outcome is not None)
     assert not [note for panel in panels if panel.outcome is not None for note in panel.missing]
+
+
+def test_an_arm_that_only_failed_leaves_the_report_of_the_others(tmp_path: Path) -> None:
+    write_synthetic_suite(tmp_path, arms=TWO)
+    for cell in (tmp_path / "cells" / "bot_grpo").glob("seed*"):
+        (cell / "error.txt").write_text("exit status 1: a reward raised\n")
+    suite = load_suite(tmp_path)
+    assert write_report(tmp_path).is_file()
+    assert "a reward raised" in verdict_text(suite)

@@ -83,6 +83,16 @@ def test_a_mistake_is_named_before_anything_runs(
     assert says in str(error.value)
 
 
+def test_a_configuration_may_lie_beside_its_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (shipped.ROOT / "configs" / "react_micro.toml").read_text()
+    (tmp_path / "own.toml").write_text(text)
+    path = write(tmp_path, config="own.toml")
+    monkeypatch.chdir("/")
+    assert len(suite.cells(suite.load(path))) == 4
+
+
 def test_an_unknown_suite_names_what_is_shipped() -> None:
     with pytest.raises(ConfigError, match=r"no suite 'quikstart'. Did you mean 'quickstart'"):
         suite.load("quikstart")

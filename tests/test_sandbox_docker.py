@@ -37,7 +37,7 @@ def engine() -> Iterator[Any]:
 
 
 def workers(engine: Any, pid: int) -> list[Any]:
-    found = engine.containers.list(all=True, filters={"label": LABEL})
+    found = engine.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True)
     return [each for each in found if f"/{pid}-" in each.labels[LABEL]]
 
 

@@ -105,7 +105,9 @@ def test_a_step_in_which_nothing_was_scored_learns_nothing() -> None:
     assert advantages_of(rollouts, lost) == [[0.0, 0.0], [0.0]]
     batch = batches.make_batch(rollouts, lost, w_g=1.0, w_s=1.0)
     flat, stats = batches.advantages(batch, ALGORITHMS["bot_grpo"], {}, w_g=1.0)
-    assert batches.reward_metrics(batch, stats, flat, lost)["bot/unscored"] == 2
+    metrics = batches.reward_metrics(batch, stats, flat, lost)
+    assert metrics["bot/unscored"] == 2
+    assert not {"reward", "outcome", "reward_std", "bot/local_mean"} & set(metrics)
 
 
 def test_local_values_that_do_not_fit_the_tokens_are_refused() -> None:

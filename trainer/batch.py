@@ -194,7 +194,7 @@ def _pad(x_N: np.ndarray, keep_N: np.ndarray, batch: Batch) -> tuple[np.ndarray,
 def reward_metrics(
     batch: Batch, stats: BotStats, advantages_N: np.ndarray, scores: Sequence[Score]
 ) -> dict[str, float]:
-    """Numbers of one step under the names of the contract."""
+    """Numbers of one step under the names of the contract; what nobody could score is left out."""
     scored = batch.scored_R
     outcomes = batch.outcome_R[scored]
     sums_R = np.bincount(batch.row_N, weights=batch.reward_N, minlength=len(scored))
@@ -205,16 +205,20 @@ def reward_metrics(
     sigma = np.hypot(between, within)
     mean_a_R = np.bincount(batch.row_N, weights=advantages_N, minlength=len(scored))
     mean_a_R = mean_a_R / np.maximum(batch.length_R, 1)
-    metrics = {
-        "reward": _mean(mean_R[scored]),
-        "reward_std": float(mean_R[scored].std()) if scored.any() else 0.0,
-        "outcome": _mean(outcomes),
-        "frac_reward_zero_std": _mean(np.array(spread_P) <= 1e-6),
+    known = {
+        "reward": mean_R[scored],
+        "outcome": outcomes,
+        "frac_reward_zero_std": np.array(spread_P) <= 1e-6,
+        "bot/local_mean": batch.local_N[scored[batch.row_N]],
+        "bot/sigma_between": between,
+        "bot/sigma_within": within,
+        "bot/attenuation": between[sigma > 0] / sigma[sigma > 0],
+    }
+    metrics = {name: _mean(values) for name, values in known.items() if len(values)}
+    if scored.any():
+        metrics["reward_std"] = float(mean_R[scored].std())
+    metrics |= {
         "completions/mean_length": _mean(batch.length_R),
-        "bot/local_mean": _mean(batch.local_N[scored[batch.row_N]]),
-        "bot/sigma_between": _mean(between),
-        "bot/sigma_within": _mean(within),
-        "bot/attenuation": _mean(between[sigma > 0] / sigma[sigma > 0]),
         "bot/advantage_max": float(np.abs(advantages_N).max(initial=0.0)),
         "bot/length_advantage_correlation": _correlation(batch.length_R[scored], mean_a_R[scored]),
         "bot/unscored": float((~scored).sum()),
@@ -239,8 +243,7 @@ def outcomes_of(batch: Batch, group: int) -> np.ndarray:
 
 
 def _mean(values: Any) -> float:
-    values = np.asarray(values, dtype=float)
-    return float(values.mean()) if values.size else 0.0
+    return float(np.asarray(values, dtype=float).mean())
 
 
 def _correlation(x: np.ndarray, y: np.ndarray) -> float:

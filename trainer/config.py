@@ -18,11 +18,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from botgrpo.sandbox.errors import ConfigError
 
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"  # fit to be a folder's name
 Dtype = Literal["float32", "bfloat16"]
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class PolicyConfig(_Frozen):
@@ -86,7 +87,7 @@ class RunConfig(_Frozen):
     """How long, how often to look, and with which seed."""
 
     steps: int = Field(30, ge=1)
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**63)
     eval_every: int = Field(4, ge=1)
     eval_prompts: int = Field(96, ge=1)
     checkpoint_every: int = Field(10, ge=1)
@@ -97,7 +98,7 @@ class RunConfig(_Frozen):
 class Config(_Frozen):
     """Everything that one run of training depends on."""
 
-    name: str
+    name: str = Field(pattern=NAME, description="also the run's folder below runs/")
     task: str
     policy: PolicyConfig
     algorithm: str = "bot_grpo"

@@ -229,7 +229,7 @@ def curve_of(suite: SuiteResult, arm: str, metric: str, *, training: bool = Fals
         return None
     whole = [dict(zip(x, y, strict=True)) for _, finished, x, y in lines if finished]
     shared = sorted(set.intersection(*(set(line) for line in whole))) if whole else []
-    table = np.array([[line[s] for s in shared] for line in whole]).reshape(len(whole), -1)
+    table = np.array([[line[s] for s in shared] for line in whole])
     rows = band(table) if shared else np.zeros((3, 0))
     return Curve(arm, colour_index(suite, arm), tuple(shared), rows, len(whole), tuple(lines))
 
