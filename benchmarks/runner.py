@@ -68,7 +68,7 @@ class Bench:
         with Progress(total=total, label=f"bench {self.suite.name}") as progress:
             try:
                 while any(cell.state in ("waiting", "running") for cell in self.cells):
-                    self._start_waiting(progress)
+                    self._start_waiting()
                     time.sleep(POLL_S)
                     self._collect(progress)
                     done = sum(cell.steps_done() for cell in self.cells)
@@ -123,7 +123,7 @@ class Bench:
                 file=sys.stderr,
             )
 
-    def _start_waiting(self, progress: Progress) -> None:
+    def _start_waiting(self) -> None:
         running = sum(cell.state == "running" for cell in self.cells)
         for cell in self.cells:
             if running >= self.workers:
