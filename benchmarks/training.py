@@ -43,9 +43,10 @@ def train(config: Config, out: Path, *, resume: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
     lock = only_writer(out)
     written.write_text(text)
-    if caution := assemble.caution(config):
+    caution = assemble.caution(config)
+    if caution:
         _say(f"{config.name}: {caution}")
-    run = _run(config, out)
+    run = _run(config, out, caution)
     steps = config.run.steps
     with Progress(total=steps, label=config.name) as bar:
         rates = run.task.metrics
@@ -70,7 +71,7 @@ def only_writer(out: Path) -> IO[str]:
     return lock
 
 
-def _run(config: Config, out: Path) -> Any:
+def _run(config: Config, out: Path, caution: str) -> Any:
     # torch and transformers arrive here, after everything that can be checked without them
     from botgrpo.trainer import manifest
     from botgrpo.trainer.loop import Run
@@ -94,7 +95,7 @@ def _run(config: Config, out: Path) -> Any:
         algorithm=dataclasses.asdict(run.algorithm),
         reward={"version": reward.spec.version},
         sandbox=assemble.describe_sandbox(config.sandbox),
-        caution=assemble.caution(config),
+        caution=caution,
     )
     return run
 
