@@ -1,32 +1,27 @@
 """`write_report(DIR)`: DIR/report.html, one offline file, and DIR/figures/*.csv behind it.
 
-What is covered: every text from a run passes jinja2's escaping and `visible`, never `|safe`; a
-Content-Security-Policy allows the page's own script by hash, nothing else, and no network.
-What is not: the CSV files hold model text as JSON strings and are not made for a browser.
+How the page is kept safe: `document.py`. What is not covered: the CSV files hold model text as JSON
+strings and are not made for a browser.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from botgrpo.benchmarks.report import charts, lanes, provenance
 from botgrpo.benchmarks.report.analysis import Analysis, Curve, analyse, curve_of, eval_metrics
+from botgrpo.benchmarks.report.document import environment, static, write_page
 from botgrpo.benchmarks.report.figures import write_figures
 from botgrpo.benchmarks.report.mix import verdict_classes, verdict_mix
-from botgrpo.benchmarks.report.svg import visible
 from botgrpo.benchmarks.report.tokens import LEVELS, VIEWS, build_browser
 from botgrpo.benchmarks.report.words import bounds, headline, signed
 from botgrpo.benchmarks.results import SuiteResult, load_suite
 from botgrpo.benchmarks.stats import Floats
 
-TEMPLATES = Path(__file__).parent / "templates"
 WIDE, NARROW, CARD = 1040, 360, 400
 MOST_SEED_LINES, MOST_LABELS = 6, 12  # more designs than this would only hide each other
 TRAINING_REWARD = "reward"
@@ -60,63 +55,28 @@ def write_report(folder: str | Path) -> Path:
     named += [("training reward", c) for c in training]
     write_figures(suite.folder / "figures", analysis, named, mixes, browser)
     primary = curves.pop(suite.metric, [])
-    html = (
-        _environment()
-        .get_template("report.html.j2")
-        .render(
-            suite=suite,
-            analysis=analysis,
-            head=headline(analysis),
-            forest=_forest(analysis),
-            primary=_primary(suite, primary) if primary else None,
-            small=[_small(m, c) for m, c in curves.items() if c]
-            + ([_small("training reward", training)] if training else []),
-            arrivals=_arrivals(analysis),
-            mixes=[_mix(arm, i, steps, shares) for i, (arm, steps, shares) in enumerate(mixes)],
-            mix_legend=_mix_legend(mixes),
-            browser=browser,
-            views=VIEWS,
-            levels=range(1, LEVELS + 1),
-            differences=provenance.config_differences(suite),
-            manifest=provenance.manifest_rows(suite),
-            hours=provenance.total_hours(suite),
-            **_static(),
-        )
+    pages = environment()
+    pages.globals.update(signed=signed, bounds=bounds, colour=charts.colour)
+    html = pages.get_template("report.html.j2").render(
+        suite=suite,
+        analysis=analysis,
+        head=headline(analysis),
+        forest=_forest(analysis),
+        primary=_primary(suite, primary) if primary else None,
+        small=[_small(m, c) for m, c in curves.items() if c]
+        + ([_small("training reward", training)] if training else []),
+        arrivals=_arrivals(analysis),
+        mixes=[_mix(arm, i, steps, shares) for i, (arm, steps, shares) in enumerate(mixes)],
+        mix_legend=_mix_legend(mixes),
+        browser=browser,
+        views=VIEWS,
+        levels=range(1, LEVELS + 1),
+        differences=provenance.config_differences(suite),
+        manifest=provenance.manifest_rows(suite),
+        hours=provenance.total_hours(suite),
+        **static("report.js", "report.css"),
     )
-    path = suite.folder / "report.html"
-    path.write_bytes(html.encode("utf-8", "xmlcharrefreplace"))
-    return path
-
-
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_finalize,
-    )
-    environment.globals.update(signed=signed, bounds=bounds, colour=charts.colour)
-    environment.filters["fixed"] = _fixed
-    return environment
-
-
-def _finalize(value: object) -> object:
-    """The last door before the page: no text gets past it with invisible characters."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
-def _fixed(value: float | None, digits: int = 2) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-def _static() -> dict[str, Markup | str]:
-    """Our own style and script, and the hash that lets exactly this script run."""
-    script = (TEMPLATES / "report.js").read_text(encoding="utf-8")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    return {"style": Markup(style), "script": Markup(script), "script_hash": f"sha256-{digest}"}
+    return write_page(suite.folder / "report.html", html)
 
 
 def _curves(suite: SuiteResult, metric: str, *, training: bool = False) -> list[Curve]:
