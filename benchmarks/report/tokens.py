@@ -124,14 +124,19 @@ def _numbers(row: Json, view: str, length: int) -> list[float | None] | None:
 
 
 def _scale(view: str, rows: Sequence[Json]) -> float:
-    """Value at full colour: the 98th percentile of |value| over all shown tokens, never 0."""
+    """Value at full colour of a view, over all shown tokens; never 0."""
     found = [
         abs(v)
         for row in rows
         for v in (_numbers(row, view, len(row.get("token_spans") or ())) or ())
         if v
     ]
-    return float(np.quantile(found, 0.98)) if found else 1.0
+    return full_colour(found)
+
+
+def full_colour(magnitudes: Sequence[float]) -> float:
+    """Value at full colour: the 98th percentile, so that one outlier does not pale the rest."""
+    return float(np.quantile(magnitudes, 0.98)) if magnitudes else 1.0
 
 
 def _checked_panel(cell: Cell, row: Json, scales: Mapping[str, float]) -> Panel:
@@ -162,14 +167,15 @@ def _panel(cell: Cell, row: Json, scales: Mapping[str, float]) -> Panel:
         reason=str(row.get("reason", "")),
         outcome=float(outcome) if isinstance(outcome, int | float) else None,
         finish=str(row.get("finish_reason", "")),
-        prompt=_prompt(row.get("prompt", "")),
+        prompt=prompt_text(row.get("prompt", "")),
         pieces=tuple(_pieces(text, spans, views, scales, row.get("spans") or [])),
         findings=tuple(_findings(text, row.get("spans") or [])),
         missing=tuple(missing),
     )
 
 
-def _prompt(prompt: object) -> str:
+def prompt_text(prompt: object) -> str:
+    """A prompt as plain text; of chat messages, each with its role."""
     if isinstance(prompt, list):
         return "\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)
     return str(prompt)
@@ -197,20 +203,35 @@ def _pieces(
     """
     labels = sorted((int(s["start"]), int(s["end"]), str(s.get("label", ""))) for s in spans)
     starts = [start for start, _, _ in labels]
-    at = 0
-    for i, (start, end) in enumerate(token_spans):
-        start, end = max(at, min(start, len(text))), min(end, len(text))
-        if start > at:
-            yield Piece(text[at:start], "", "")
-        shown = text[start:end] if end > start else ""
-        at = max(at, end)
+    for i, start, end in laid_out(len(text), token_spans):
+        shown = text[start:end]
+        if i is None:
+            yield Piece(shown, "", "")
+            continue
         values = {v: None if column is None else column[i] for v, column in views.items()}
         # the last span that starts before the token's end is the innermost that can cover it
         k = bisect_right(starts, max(start, end - 1)) - 1
         reason = labels[k][2] if k >= 0 and labels[k][1] > start and shown else ""
         yield Piece(shown, _classes(shown, values, scales), _note(values, reason))
-    if at < len(text):
-        yield Piece(text[at:], "", "")
+
+
+def laid_out(
+    length: int, token_spans: Sequence[Sequence[int]]
+) -> Iterator[tuple[int | None, int, int]]:
+    """(token, start, end) from 0 to `length`, each character once.
+
+    Of tokens that share a character the later ones come without text; token is None for characters
+    that no token covers.
+    """
+    at = 0
+    for i, (start, end) in enumerate(token_spans):
+        start = max(at, min(start, length))
+        if start > at:
+            yield None, at, start
+        at = max(start, min(end, length))
+        yield i, start, at
+    if at < length:
+        yield None, at, length
 
 
 def _classes(shown: str, values: Mapping[str, float | None], scales: Mapping[str, float]) -> str:
@@ -220,11 +241,15 @@ def _classes(shown: str, values: Mapping[str, float | None], scales: Mapping[str
         if value is None:
             names.append(f"{view[0]}u")
             continue
-        share = min(1.0, abs(value) / scales[view])
-        level = max(1, round(share * LEVELS)) if share > FAINTEST else 0
-        if level:
+        if level := shade(value, scales[view]):
             names.append(f"{view[0]}{'n' if value < 0 else ''}{level}")
     return " ".join(names) or "o"
+
+
+def shade(value: float, scale: float) -> int:
+    """0 (none) to LEVELS (full colour, at `scale` and beyond)."""
+    share = min(1.0, abs(value) / scale)
+    return max(1, round(share * LEVELS)) if share > FAINTEST else 0
 
 
 def _note(values: Mapping[str, float | None], reason: str) -> str:
