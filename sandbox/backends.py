@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from botgrpo.sandbox.base import DEFAULT_LIMITS, Backend, Limits
+from botgrpo.sandbox.base import COMPILE, DEFAULT_LIMITS, Backend, Limits, Program
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.docker import Docker
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from botgrpo.sandbox.unsafe import Unsafe
 
 
-def chooser(name: str, limits: Limits = DEFAULT_LIMITS) -> Callable[[], Backend]:
-    """A function that gives a working backend or raises SandboxUnavailable.
+def chooser(
+    name: str, limits: Limits = DEFAULT_LIMITS, program: Program = COMPILE
+) -> Callable[[], Backend]:
+    """A function that gives a backend which can run `program`, or raises SandboxUnavailable.
 
     Raises ConfigError at once for a name that does not exist.
     """
     if name == "auto":
-        return lambda: auto(limits)
-    makers: dict[str, Callable[[Limits], Backend]] = {
+        return lambda: auto(limits, program)
+    makers: dict[str, Callable[[Limits, Program], Backend]] = {
         "docker": Docker,
         "bubblewrap": Bubblewrap,
         "unsafe": Unsafe,
@@ -28,7 +30,7 @@ def chooser(name: str, limits: Limits = DEFAULT_LIMITS) -> Callable[[], Backend]
             f"no sandbox backend {name!r}. Allowed: auto, docker, bubblewrap, and unsafe, "
             "which isolates nothing."
         )
-    return lambda: _checked(makers[name](limits))
+    return lambda: _checked(makers[name](limits, program))
 
 
 def _checked(backend: Backend) -> Backend:
@@ -40,13 +42,13 @@ def _checked(backend: Backend) -> Backend:
     return backend
 
 
-def auto(limits: Limits = DEFAULT_LIMITS) -> Backend:
+def auto(limits: Limits = DEFAULT_LIMITS, program: Program = COMPILE) -> Backend:
     """Docker where an engine answers, else bubblewrap where it works, else SandboxUnavailable."""
-    makers: tuple[Callable[[Limits], Backend], ...] = (Docker, Bubblewrap)
+    makers: tuple[Callable[[Limits, Program], Backend], ...] = (Docker, Bubblewrap)
     refusals = []
     for maker in makers:
         try:
-            return _checked(maker(limits))
+            return _checked(maker(limits, program))
         except SandboxUnavailable as error:
             refusals.append(f"- {error}")
     raise SandboxUnavailable("nothing here can isolate a candidate.\n" + "\n".join(refusals))

@@ -18,8 +18,9 @@ Not covered:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 Loss = Literal["oom", "crash"]
@@ -33,6 +34,7 @@ class Limits:
     wall_s: float = 10.0
     start_s: float = 30.0
     memory_mib: int = 512
+    cpus: int = 1
     pids: int = 64
     disk_mib: int = 16
     open_files: int = 256
@@ -44,10 +46,30 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def node_command(limits: Limits) -> list[str]:
-    """The worker, seen from inside; its heap ends below the memory limit, so that it can say so."""
-    heap = f"--max-old-space-size={limits.memory_mib // 2}"
-    return ["node", heap, "--disallow-code-generation-from-strings", "worker.mjs"]
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What runs inside the walls: one script of the worker's folder, and what it needs beside node.
+
+    Attributes:
+        name: also the stage of `worker/Dockerfile` and part of the image's name.
+        script: the file in `worker/`.
+        files: (where it lies inside, where it lies here) beyond node and the worker's folder; may
+            look around, and raises SandboxUnavailable where something is missing.
+        proc: whether it needs a `/proc` of its own namespace.
+    """
+
+    name: str
+    script: str
+    files: Callable[[], tuple[tuple[Path, Path], ...]] = tuple
+    proc: bool = False
+
+    def command(self, limits: Limits) -> list[str]:
+        """Seen from inside; node's heap ends below the memory limit, so that it can say so."""
+        heap = f"--max-old-space-size={limits.memory_mib // 2}"
+        return ["node", heap, "--disallow-code-generation-from-strings", self.script]
+
+
+COMPILE = Program("worker", "worker.mjs")
 
 
 class Link(Protocol):
@@ -75,7 +97,7 @@ class Link(Protocol):
 
 
 class Backend(Protocol):
-    """One way to isolate; made with the limits that all its workers get."""
+    """One way to isolate; made with the program and the limits that all its workers get."""
 
     name: str
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from botgrpo.sandbox import cgroup, install
-from botgrpo.sandbox.base import Limits, Link, Loss, node_command
+from botgrpo.sandbox.base import COMPILE, Limits, Link, Loss, Program
 from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.process import ProcessLink
 
@@ -47,7 +47,7 @@ def find_bwrap() -> Path:
     return Path(found)
 
 
-def isolation(limits: Limits, *, disable_userns: bool) -> list[str]:
+def isolation(limits: Limits, program: Program, *, disable_userns: bool) -> list[str]:
     """The arguments of bwrap, up to the command: an almost empty read-only root, no network."""
     arguments = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
     if disable_userns:
@@ -55,11 +55,13 @@ def isolation(limits: Limits, *, disable_userns: bool) -> list[str]:
     arguments += ["--uid", "65534", "--gid", "65534", "--cap-drop", "ALL", "--clearenv"]
     arguments += ["--setenv", "PATH", "/usr/bin"]
     arguments += ["--ro-bind", str(install.find_node()), "/usr/bin/node"]
-    for where, file in install.node_libraries():
+    for where, file in dict([*install.node_libraries(), *program.files()]).items():
         arguments += ["--ro-bind", str(file), str(where)]
     arguments += ["--ro-bind", str(install.worker_home()), "/opt/sandbox"]
-    # No /proc: started by root, our user is the host's root behind the mapping, and could write
-    # those switches of the kernel that ask for an owner and not for a capability.
+    # No /proc, or a read-only one: started by root, our user is the host's root behind the mapping,
+    # and could write those switches of the kernel that ask for an owner and not for a capability.
+    if program.proc:
+        arguments += ["--proc", "/proc", "--remount-ro", "/proc"]
     arguments += ["--dev", "/dev"]
     arguments += ["--size", str(limits.disk_mib * _MIB), "--tmpfs", "/tmp"]
     arguments += ["--size", str(_MIB), "--tmpfs", "/dev/shm"]
@@ -71,8 +73,9 @@ class Bubblewrap:
 
     name = "bubblewrap"
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, program: Program = COMPILE) -> None:
         self._limits = limits
+        self._program = program
         self._disable_userns = True
         self._grouped: bool | None = None
 
@@ -86,7 +89,7 @@ class Bubblewrap:
                 raise SandboxUnavailable(f"bubblewrap does not work here: {words}\n{_NEXT}")
 
     def start(self) -> Link:
-        return self.launch(node_command(self._limits))
+        return self.launch(self._program.command(self._limits))
 
     def launch(self, command: Sequence[str]) -> Link:
         """In a cgroup of its own where one can be made, else under rlimits."""
@@ -94,7 +97,7 @@ class Bubblewrap:
         group = cgroup.make(limits.memory_mib, limits.pids)
         folders = " ".join(map(str, group.folders)) if group else ""
         bounds = [str(limits.open_files), str(limits.disk_mib * 2048)]  # ulimit -f: 512-byte blocks
-        sandbox = [str(find_bwrap()), *isolation(limits, disable_userns=self._disable_userns)]
+        sandbox = [str(find_bwrap()), *self._isolation()]
         launcher = ["/bin/sh", "-c", _LAUNCH, "sh", folders, *bounds, *sandbox, *command]
 
         def release() -> Loss | None:
@@ -126,9 +129,11 @@ class Bubblewrap:
     def close(self) -> None:
         pass
 
+    def _isolation(self) -> list[str]:
+        return isolation(self._limits, self._program, disable_userns=self._disable_userns)
+
     def _probe(self) -> str | None:
-        arguments = isolation(self._limits, disable_userns=self._disable_userns)
-        command = [str(find_bwrap()), *arguments, "node", "--version"]
+        command = [str(find_bwrap()), *self._isolation(), "node", "--version"]
         try:
             done = subprocess.run(command, env={}, capture_output=True, text=True, timeout=10)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -10,6 +10,7 @@ import json
 import secrets
 import struct
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from botgrpo.sandbox.base import Limits, Link, Loss
@@ -32,6 +33,7 @@ class Conversation:
         self._nonce = secrets.token_hex(16)
         self._buffer = bytearray()
         self.judged = 0
+        self.peak_mib = 0.0
         self.last_used = time.monotonic()
         self.versions: dict[str, str] = {}
 
@@ -43,10 +45,19 @@ class Conversation:
             raise Lost("crash", "a greeting without versions")
         self.versions = {str(key): str(value) for key, value in versions.items()}
 
-    def ask(self, source: str) -> dict[str, Any]:
-        """The verdict on one source, at most `wall_s` seconds after the call. Raises Lost."""
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to one request, at most `wall_s` seconds after the call. Raises Lost."""
         self.judged += 1
-        return self._exchange({"source": source}, self._limits.wall_s)
+        reply = self._exchange(request, self._limits.wall_s)
+        peak_mib = reply.pop("peak_mib", None)
+        if isinstance(peak_mib, int | float):
+            self.peak_mib = peak_mib
+        return reply
+
+    def worn(self) -> bool:
+        """Whether it has judged or grown enough to be replaced before it fails a candidate."""
+        limits = self._limits
+        return self.judged >= limits.candidates or self.peak_mib > 0.75 * limits.memory_mib
 
     def healthy(self) -> bool:
         """Alive, and answers if it has been idle long enough for something to have happened."""
@@ -67,7 +78,7 @@ class Conversation:
         """Kill the worker."""
         return self._link.close()
 
-    def _exchange(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+    def _exchange(self, message: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
         deadline = time.monotonic() + timeout_s
         request_id = secrets.token_hex(8)
         body = json.dumps({"id": request_id, **message}).encode("ascii")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from botgrpo.sandbox import docker_image
-from botgrpo.sandbox.base import Limits, Link, Loss, node_command
+from botgrpo.sandbox.base import COMPILE, Limits, Link, Loss, Program
 from botgrpo.sandbox.cgroup import start_time
 from botgrpo.sandbox.errors import SandboxUnavailable
 
@@ -31,10 +31,11 @@ class Docker:
 
     name = "docker"
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, program: Program = COMPILE) -> None:
         self._limits = limits
+        self._program = program
         self._client: Any = None
-        self._image = docker_image.tag()
+        self._image = ""
         self._runtimes = ["runc"]
         self._base = ""
 
@@ -42,7 +43,7 @@ class Docker:
         """Asks the engine, clears away what dead processes left, builds the image if needed."""
         self._client = connect()
         self._sweep()
-        self._base = docker_image.ensure(self._client)
+        self._image, self._base = docker_image.ensure(self._client, self._program)
         info = self._client.info()
         offered = ["runsc"] if "runsc" in info.get("Runtimes", {}) else []
         self._runtimes = [*offered, info.get("DefaultRuntime") or "runc"]
@@ -51,7 +52,7 @@ class Docker:
         """A worker in a new container; a runtime that cannot start one is not tried again."""
         while True:
             try:
-                return self.launch(node_command(self._limits))
+                return self.launch(self._program.command(self._limits))
             except SandboxUnavailable:
                 if len(self._runtimes) == 1:
                     raise
@@ -80,8 +81,7 @@ class Docker:
             "runtime": self._runtimes[0],
             "isolation": "container: no network, read-only root, no capabilities, no new "
             "privileges, user nobody, the engine's seccomp profile",
-            "limits": "container: memory without swap, processes, one CPU, scratch space, "
-            "open files",
+            "limits": "container: memory without swap, processes, CPUs, scratch space, open files",
             "image": self._image,
             "base": self._base,
         }
@@ -105,7 +105,7 @@ class Docker:
             "user": _NOBODY,
             "mem_limit": f"{limits.memory_mib}m",
             "memswap_limit": f"{limits.memory_mib}m",  # equal, else as much swap comes on top
-            "nano_cpus": 1_000_000_000,
+            "nano_cpus": limits.cpus * 1_000_000_000,
             "pids_limit": limits.pids,
             "tmpfs": {
                 "/tmp": f"rw,noexec,nosuid,nodev,size={limits.disk_mib}m,nr_inodes=1024,mode=1777"

@@ -1,12 +1,15 @@
-"""The worker's image, named after its content and built when it is first needed.
+"""The workers' images, named after their content and built when first needed.
 
-From `worker/Dockerfile`; where its base cannot be pulled, from this machine's own node and the
-packages in the cache, as a root that holds nothing else: no shell, no package manager.
+From `worker/Dockerfile`, a stage for each program; where its base cannot be pulled, from this
+machine's own node and the packages in the cache, as a root that holds nothing else: no shell, no
+package manager.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import shutil
 import tarfile
 import tempfile
 from io import BytesIO
@@ -14,51 +17,65 @@ from pathlib import Path
 from typing import Any
 
 from botgrpo.sandbox import install
+from botgrpo.sandbox.base import Program
 
 _BASE_IMAGE = "node:22-bookworm-slim"
 _BASE_LABEL = "botgrpo.base"
 
 
-def tag() -> str:
-    """`botgrpo-worker:<content hash>`."""
-    return f"botgrpo-worker:{install.content_hash()}"
+def tag(program: Program) -> str:
+    """`botgrpo-<program>:<content hash>`."""
+    digest = hashlib.sha256(install.content_hash().encode())
+    for where, file in program.files():
+        stat = file.stat()
+        digest.update(f"{where}:{stat.st_size}:{stat.st_mtime_ns};".encode())
+    return f"botgrpo-{program.name}:{digest.hexdigest()[:16]}"
 
 
-def ensure(client: Any) -> str:
-    """Build the image unless the engine has it; returns its base (`host` if imported).
+def ensure(client: Any, program: Program) -> tuple[str, str]:
+    """Build the image unless the engine has it; returns its name and base (`host` if imported).
 
-    Many processes may call at once. Raises SandboxUnavailable if node or npm is missing.
+    Many processes may call at once. Raises SandboxUnavailable if node or npm is missing, or what
+    else the program needs.
     """
     import docker.errors
 
+    name = tag(program)
     with install.locked("image"):
         with contextlib.suppress(docker.errors.ImageNotFound):
-            return str(client.images.get(tag()).labels.get(_BASE_LABEL, ""))
+            return name, str(client.images.get(name).labels.get(_BASE_LABEL, ""))
         try:
-            return _build(client)
+            return name, _build(client, program, name)
         except docker.errors.DockerException:
-            return _import(client)  # no registry within reach: the host has all that is needed
+            return name, _import(client, program, name)  # no registry: the host has all it takes
 
 
-def _build(client: Any) -> str:
+def _build(client: Any, program: Program, name: str) -> str:
     import docker.errors
 
     try:
         client.images.get(_BASE_IMAGE)
     except docker.errors.ImageNotFound:
         client.images.pull(_BASE_IMAGE)
-    client.images.build(
-        path=str(install.WORKER),
-        tag=tag(),
-        buildargs={"BASE_IMAGE": _BASE_IMAGE},
-        labels={_BASE_LABEL: _BASE_IMAGE},
-        rm=True,
-    )
+    with tempfile.TemporaryDirectory() as temporary:
+        context = Path(temporary) / "context"
+        shutil.copytree(install.WORKER, context)
+        for where, folder in program.files():
+            if folder.is_dir() and where.parent == Path("/opt"):
+                shutil.copytree(folder, context / where.name)
+        client.images.build(
+            path=str(context),
+            tag=name,
+            target=program.name,
+            buildargs={"BASE_IMAGE": _BASE_IMAGE},
+            labels={_BASE_LABEL: _BASE_IMAGE},
+            rm=True,
+        )
     return _BASE_IMAGE
 
 
-def _import(client: Any) -> str:
-    repository, version = tag().split(":")
+def _import(client: Any, program: Program, name: str) -> str:
+    repository, version = name.split(":")
     changes = [
         "ENV PATH=/usr/bin",
         "WORKDIR /opt/sandbox",
@@ -67,7 +84,7 @@ def _import(client: Any) -> str:
     ]
     with tempfile.NamedTemporaryFile(suffix=".tar") as file:
         with tarfile.open(fileobj=file, mode="w") as tar:
-            _host_root(tar)
+            _host_root(tar, program)
         file.flush()
         client.api.import_image_from_file(
             file.name, repository=repository, tag=version, changes=changes
@@ -75,7 +92,7 @@ def _import(client: Any) -> str:
     return "host"
 
 
-def _host_root(tar: tarfile.TarFile) -> None:
+def _host_root(tar: tarfile.TarFile, program: Program) -> None:
     def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
         info.uid = info.gid = 0
         info.uname = info.gname = ""
@@ -90,6 +107,6 @@ def _host_root(tar: tarfile.TarFile) -> None:
     passwd.size, passwd.mode = len(nobody), 0o644
     tar.addfile(passwd, BytesIO(nobody))
     node = (Path("/usr/bin/node"), install.find_node())
-    for where, file in [node, *install.node_libraries()]:
+    for where, file in dict([node, *install.node_libraries(), *program.files()]).items():
         tar.add(file, arcname=str(where).lstrip("/"), filter=plain)
     tar.add(install.worker_home(), arcname="opt/sandbox", filter=plain)

@@ -17,14 +17,6 @@ from pathlib import Path
 from botgrpo.sandbox.errors import SandboxUnavailable
 
 WORKER = Path(__file__).parent / "worker"
-FILES = (
-    "package.json",
-    "package-lock.json",
-    "worker.mjs",
-    "analyse.mjs",
-    "depth.mjs",
-    "Dockerfile",
-)
 _INSTALL_TIMEOUT_S = 300
 
 
@@ -46,9 +38,9 @@ def locked(name: str) -> Iterator[None]:
 def content_hash() -> str:
     """Sixteen hex digits over all that decides what the worker does."""
     digest = hashlib.sha256()
-    for name in FILES:
-        body = (WORKER / name).read_bytes()
-        digest.update(f"{name}:{len(body)}:".encode() + body)
+    for file in _files():
+        body = file.read_bytes()
+        digest.update(f"{file.name}:{len(body)}:".encode() + body)
     return digest.hexdigest()[:16]
 
 
@@ -78,8 +70,13 @@ def find_node() -> Path:
 
 @functools.cache
 def node_libraries() -> tuple[tuple[Path, Path], ...]:
-    """(where the loader looks, the file itself) for each shared library that node needs."""
-    listing = _output(["ldd", str(find_node())])
+    """`libraries` of node."""
+    return libraries(find_node())
+
+
+def libraries(binary: Path) -> tuple[tuple[Path, Path], ...]:
+    """(where the loader looks, the file itself) for each shared library that a binary needs."""
+    listing = _output(["ldd", str(binary)])
     named = [Path(word) for word in listing.split() if word.startswith("/")]
     return tuple((path, path.resolve()) for path in dict.fromkeys(named) if path.exists())
 
@@ -98,6 +95,10 @@ def worker_home() -> Path:
     return home
 
 
+def _files() -> list[Path]:
+    return sorted(file for file in WORKER.iterdir() if file.is_file())
+
+
 def _install(home: Path) -> None:
     npm = shutil.which("npm")
     if npm is None:
@@ -108,8 +109,8 @@ def _install(home: Path) -> None:
     with tempfile.TemporaryDirectory(dir=home.parent, prefix="worker-new-") as temporary:
         build = Path(temporary) / "worker"
         build.mkdir()
-        for name in FILES:
-            shutil.copyfile(WORKER / name, build / name)
+        for file in _files():
+            shutil.copyfile(file, build / file.name)
         command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         try:
             done = subprocess.run(

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """A worker's reply, or the way in which two workers in turn were lost over this source."""
+    """A worker's reply, or the way in which two workers in turn were lost over this request."""
 
     reply: dict[str, Any] | None
     loss: str = ""  # timeout | oom | crash | infra_error
@@ -55,11 +55,11 @@ class Pool:
         self.versions: dict[str, str] = {}
         _pools.add(self)
 
-    def submit(self, source: str) -> Future[Attempted]:
-        """Queue one source; its deadline starts when a worker takes it up."""
+    def submit(self, request: Mapping[str, Any]) -> Future[Attempted]:
+        """Queue one request; its deadline starts when a worker takes it up."""
         if self._closed:
-            raise SandboxUnavailable("this compiler was closed; make a new one.")
-        return self._threads.submit(self._judge, source)
+            raise SandboxUnavailable("this pool of workers was closed; make a new one.")
+        return self._threads.submit(self._judge, request)
 
     def warm(self) -> Future[None]:
         """Start one worker, so that its versions are known."""
@@ -93,33 +93,35 @@ class Pool:
         for worker in doomed:
             worker.close()
 
-    def _judge(self, source: str) -> Attempted:
+    def _judge(self, request: Mapping[str, Any]) -> Attempted:
         try:
-            return Attempted(self._attempt(source))
+            return Attempted(self._attempt(request))
         except Lost as lost:
             first = lost
         try:
-            return Attempted(self._attempt(source))
+            return Attempted(self._attempt(request))
         except Lost as second:
             if second.kind == first.kind:
                 return Attempted(None, first.kind, str(second))
             detail = f"first {first.kind} ({first}), then {second.kind} ({second})"
             return Attempted(None, "infra_error", detail)
 
-    def _attempt(self, source: str) -> dict[str, Any]:
+    def _attempt(self, request: Mapping[str, Any]) -> dict[str, Any]:
         worker = self._borrow()
         try:
-            return worker.ask(source)
+            return worker.ask(request)
         except Lost:
             self._drop(worker)
             if self._closed:
-                raise SandboxUnavailable("this compiler was closed while it worked.") from None
+                raise SandboxUnavailable(
+                    "this pool of workers was closed while it worked."
+                ) from None
             raise
 
     def _borrow(self) -> Conversation:
         worker: Conversation | None = getattr(self._slot, "worker", None)
         if worker is not None:
-            if worker.judged < self.limits.candidates and worker.healthy():
+            if not worker.worn() and worker.healthy():
                 return worker
             self._drop(worker)
         return self._start()
@@ -139,7 +141,7 @@ class Pool:
             message = ""
             for _ in range(_START_ATTEMPTS):
                 if self._closed:
-                    raise SandboxUnavailable("this compiler was closed.")
+                    raise SandboxUnavailable("this pool of workers was closed.")
                 worker = Conversation(backend.start(), self.limits)
                 with self._lock:
                     self._open.add(worker)

@@ -115,7 +115,7 @@ class ReactCompiler:
         while True:
             flying = self._flying.get(key)
             if flying is None:
-                flying = self._pool.submit(source)
+                flying = self._pool.submit({"source": source})
                 self._flying[key] = flying
                 flying.add_done_callback(lambda _: self._flying.pop(key, None))
                 return await asyncio.wrap_future(flying)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from botgrpo.sandbox import install
-from botgrpo.sandbox.base import Limits, Link, node_command
+from botgrpo.sandbox.base import COMPILE, Limits, Link, Program
 from botgrpo.sandbox.process import ProcessLink
 
 
@@ -15,14 +15,16 @@ class Unsafe:
 
     name = "unsafe"
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, program: Program = COMPILE) -> None:
         self._limits = limits
+        self._program = program
 
     def check(self) -> None:
         install.worker_home()
+        self._program.files()
 
     def start(self) -> Link:
-        return self.launch(node_command(self._limits))
+        return self.launch(self._program.command(self._limits))
 
     def launch(self, command: Sequence[str]) -> Link:
         command = [str(install.find_node()) if word == "node" else word for word in command]

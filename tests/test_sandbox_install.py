@@ -28,8 +28,18 @@ def test_the_lock_file_pins_every_package_and_names_no_registry() -> None:
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in asked.values())
 
 
-def test_every_file_of_the_worker_is_installed_and_counted() -> None:
-    assert {path.name for path in install.WORKER.iterdir()} == set(install.FILES)
+def test_every_file_of_the_worker_decides_the_name_of_its_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    shutil.copytree(install.WORKER, tmp_path / "worker")
+    before = install.content_hash()
+    monkeypatch.setattr(install, "WORKER", tmp_path / "worker")
+    assert install.content_hash() == before
+    for file in sorted((tmp_path / "worker").iterdir()):
+        kept = file.read_bytes()
+        file.write_bytes(kept + b" ")
+        assert install.content_hash() != before, file.name
+        file.write_bytes(kept)
 
 
 def test_the_cache_folder_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ class FakeLink:
         elif act in ("oom", "crash"):
             self.loss = act  # type: ignore[assignment]
             self.outbox = b"EOF"
+        elif act == "grown":
+            self._reply({**right, "peak_mib": 0.8 * DEFAULT_LIMITS.memory_mib})
         elif act == "slow":
             time.sleep(0.2)
             self._reply(right)
@@ -147,7 +149,7 @@ def test_a_loss_counts_only_if_a_fresh_worker_repeats_it(
     pools: list[Pool], first: str, second: str, verdict: str
 ) -> None:
     backend = FakeBackend([first], [second])
-    attempted = pool_of(pools, backend).submit("x").result(10)
+    attempted = pool_of(pools, backend).submit({"source": "x"}).result(10)
     assert attempted.loss == verdict
     assert (attempted.reply is None) == bool(verdict)
     assert len(backend.links) == 2 and backend.links[0].closed
@@ -157,23 +159,31 @@ def test_a_worker_is_replaced_after_so_many_candidates(pools: list[Pool]) -> Non
     backend = FakeBackend()
     pool = pool_of(pools, backend, candidates=3)
     for i in range(7):
-        pool.submit(str(i)).result(10)
+        pool.submit({"source": str(i)}).result(10)
     assert [link.seen for link in backend.links] == [["0", "1", "2"], ["3", "4", "5"], ["6"]]
+
+
+def test_a_worker_that_has_grown_is_replaced_before_it_fails_a_candidate(pools: list[Pool]) -> None:
+    backend = FakeBackend(["ok", "grown"])
+    pool = pool_of(pools, backend)
+    for name in "abc":
+        assert pool.submit({"source": name}).result(10).loss == ""
+    assert [link.seen for link in backend.links] == [["a", "b"], ["c"]]
 
 
 def test_a_worker_that_died_while_idle_is_not_handed_out(pools: list[Pool]) -> None:
     backend = FakeBackend()
     pool = pool_of(pools, backend)
-    pool.submit("a").result(10)
+    pool.submit({"source": "a"}).result(10)
     backend.links[0].closed = 1
-    assert pool.submit("b").result(10).loss == ""
+    assert pool.submit({"source": "b"}).result(10).loss == ""
     assert [link.seen for link in backend.links] == [["a"], ["b"]]
 
 
 def test_waiting_in_the_queue_costs_no_deadline(pools: list[Pool]) -> None:
     backend = FakeBackend(["slow"] * 5)
     pool = pool_of(pools, backend, wall_s=0.3)
-    results = [each.result(10) for each in [pool.submit(str(i)) for i in range(5)]]
+    results = [each.result(10) for each in [pool.submit({"source": str(i)}) for i in range(5)]]
     assert [each.loss for each in results] == [""] * 5
     assert len(backend.links) == 1
 
@@ -186,21 +196,21 @@ def test_workers_that_do_not_start_are_unavailable_and_may_come_back(
     backend.refuse = 1
     pool = pool_of(pools, backend)
     with pytest.raises(SandboxUnavailable, match="no room"):
-        pool.submit("a").result(10)
+        pool.submit({"source": "a"}).result(10)
     with pytest.raises(SandboxUnavailable, match="no room"):  # at once, without another attempt
-        pool.submit("a").result(10)
+        pool.submit({"source": "a"}).result(10)
     time.sleep(0.1)
-    assert pool.submit("a").result(10).loss == ""
+    assert pool.submit({"source": "a"}).result(10).loss == ""
 
 
 def test_a_closed_pool_refuses_and_has_killed_its_workers(pools: list[Pool]) -> None:
     backend = FakeBackend()
     pool = pool_of(pools, backend)
-    pool.submit("a").result(10)
+    pool.submit({"source": "a"}).result(10)
     pool.close()
     assert backend.links[0].closed
     with pytest.raises(SandboxUnavailable):
-        pool.submit("b")
+        pool.submit({"source": "b"})
 
 
 # Real workers from here on.
@@ -277,7 +287,7 @@ def test_a_cancelled_call_leaves_the_next_one_unharmed(real: ReactCompiler) -> N
 def test_calls_for_one_source_share_the_work(
     real: ReactCompiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    submitted: list[str] = []
+    submitted: list[Any] = []
     submit = real._pool.submit
     monkeypatch.setattr(real._pool, "submit", lambda s: (submitted.append(s), submit(s))[1])
     source = "export default () => <p>asked by two rewards</p>;"
@@ -287,7 +297,7 @@ def test_calls_for_one_source_share_the_work(
         assert {r.status for r in results} == {"ok"}
 
     asyncio.run(main())
-    assert submitted == [source]
+    assert submitted == [{"source": source}]
 
 
 def test_who_waits_for_anothers_work_is_not_cancelled_with_it(real: ReactCompiler) -> None:

@@ -1,22 +1,21 @@
-// The compile worker: reads length-framed JSON on stdin, answers on stdout, one candidate at a time.
+// The compile worker: one candidate at a time, over the frames of frames.mjs.
 //
 // A candidate is text that is parsed, resolved, linked and looked at; it is never run, and nothing
-// that it names is ever opened. Replies carry the nonce of this worker and the id of the request.
+// that it names is ever opened.
 
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { analyse } from "./analyse.mjs";
 import { tooDeep } from "./depth.mjs";
+import { serve } from "./frames.mjs";
 
 // esbuild's service is a child of ours: it inherits these and nothing else.
 process.env.GOMAXPROCS = "2";
 process.env.GOMEMLIMIT = "256MiB";
-for (const name of ["log", "info", "warn", "error", "debug"]) console[name] = () => {};
 
 const require = createRequire(import.meta.url);
 const esbuild = await import("esbuild");
 
-const MAX_REQUEST_BYTES = 8 * 1024 * 1024;
 const MAX_DIAGNOSTICS = 20;
 const MAX_MESSAGE_CHARS = 300;
 const ALLOWED = ["react", "react-dom", "react-dom/client", "react/jsx-runtime", "react/jsx-dev-runtime"];
@@ -134,46 +133,10 @@ async function compile(source) {
   return { status: "ok", facts };
 }
 
-/** ASCII only: lone surrogates and line separators survive any reader. */
-const ascii = (value) =>
-  JSON.stringify(value).replace(/[\u007f-\uffff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-
-function send(message) {
-  const body = Buffer.from(ascii(message), "latin1");
-  const head = Buffer.alloc(4);
-  head.writeUInt32BE(body.length);
-  process.stdout.write(Buffer.concat([head, body]));
+async function greet() {
+  const react = JSON.parse(readFileSync(new URL("./node_modules/react/package.json", import.meta.url), "utf8"));
+  await esbuild.transform(""); // the service is up before the first candidate comes
+  return { node: process.version, esbuild: esbuild.version, react: react.version };
 }
 
-async function* frames() {
-  let pending = Buffer.alloc(0);
-  for await (const chunk of process.stdin) {
-    pending = Buffer.concat([pending, chunk]);
-    while (pending.length >= 4) {
-      const size = pending.readUInt32BE(0);
-      if (size > MAX_REQUEST_BYTES) process.exit(71);
-      if (pending.length < 4 + size) break;
-      yield JSON.parse(pending.subarray(4, 4 + size).toString("utf8"));
-      pending = pending.subarray(4 + size);
-    }
-  }
-}
-
-let nonce = null;
-for await (const request of frames()) {
-  if (nonce === null) {
-    nonce = request.nonce;
-    const react = JSON.parse(readFileSync(new URL("./node_modules/react/package.json", import.meta.url), "utf8"));
-    await esbuild.transform(""); // the service is up before the first candidate comes
-    const versions = { node: process.version, esbuild: esbuild.version, react: react.version };
-    send({ nonce, id: request.id, versions });
-    continue;
-  }
-  try {
-    const result = request.source === undefined ? { status: "pong" } : await compile(request.source);
-    send({ nonce, id: request.id, ...result });
-  } catch {
-    process.exit(70); // whoever holds the other end decides whether to try again
-  }
-}
-process.exit(0);
+await serve(greet, ({ source }) => compile(source));
