@@ -1,0 +1,319 @@
+"""The parts of a formula that stand for one value: numbers, names, brackets, commands."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from fractions import Fraction
+
+from botgrpo.rewards.math.tokens import Token
+from botgrpo.rewards.math.tree import (
+    Ambiguous,
+    Apply,
+    Collection,
+    Expr,
+    Name,
+    Number,
+    OverBudget,
+    ParseError,
+    Text,
+)
+
+MAX_DEPTH = 30
+_CLOSING = {"(": (")", "]"), "[": ("]", ")"), r"\{": (r"\}",)}
+
+
+class Atoms(ABC):
+    """A cursor over tokens that reads atoms and what is attached to them.
+
+    Every level of brackets counts towards `MAX_DEPTH`, which bounds the recursion.
+    """
+
+    def __init__(self, tokens: list[Token], applied: frozenset[str]) -> None:
+        self.tokens = tokens
+        self.applied = applied
+        self.at = 0
+        self.depth = 0
+        self.bars = 0
+        self.divides = sum(t.value == "|" for t in tokens) == 1
+
+    @abstractmethod
+    def sum(self) -> Expr:
+        """What stands in brackets or braces."""
+
+    @abstractmethod
+    def product(self) -> Expr:
+        """The body of a big sum or product."""
+
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.at]
+
+    @property
+    def last_end(self) -> int:
+        return self.tokens[self.at - 1].end
+
+    def take(self) -> Token:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def accept(self, *values: str) -> Token | None:
+        if self.next.kind == "op" and self.next.value in values:
+            return self.take()
+        return None
+
+    def expect(self, *values: str) -> Token:
+        token = self.accept(*values)
+        if token is None:
+            got = self.next.value or "the end"
+            raise ParseError(f"got {got[:20]!r}, expected {' or '.join(values)}")
+        return token
+
+    def items(self, opening: Token, closing: tuple[str, ...]) -> Expr:
+        """What stands in brackets: one sum, or several as a `Collection`."""
+        self.enter()
+        items: list[Expr] = []
+        if not (self.next.kind == "op" and self.next.value in closing):
+            items.append(self.sum())
+            while self.accept(",", ";"):
+                items.append(self.sum())
+        close = self.expect(*closing)
+        self.depth -= 1
+        if len(items) == 1 and opening.value in "([":
+            return replace(items[0], start=opening.start, end=close.end)
+        if not items and opening.value != r"\{":
+            raise ParseError("empty brackets")
+        return Collection(
+            opening.value.removeprefix("\\"),
+            close.value.removeprefix("\\"),
+            tuple(items),
+            opening.start,
+            close.end,
+        )
+
+    def enter(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise OverBudget(f"more than {MAX_DEPTH} levels of brackets")
+
+    def postfix(self, base: Expr) -> Expr:
+        while True:
+            if self.next.kind == "sup":
+                token = self.take()
+                power = integer(token.value, token.start, token.end)
+                base = Apply("^", (base, power), base.start, token.end)
+            elif self.accept("^"):
+                base = self.power(base)
+            elif self.accept("!"):
+                if self.next.value == "!" or (isinstance(base, Apply) and base.op in "^!"):
+                    raise Ambiguous("n!! or 2^n!")
+                base = Apply("!", (base,), base.start, self.last_end)
+            elif self.accept("%"):
+                base = Apply("percent", (base,), base.start, self.last_end)
+            elif self.accept("°"):
+                base = Apply("degree", (base,), base.start, self.last_end)
+            else:
+                return base
+
+    def power(self, base: Expr) -> Expr:
+        if self.accept("°"):
+            return Apply("degree", (base,), base.start, self.last_end)
+        self.enter()
+        braced = self.next.value in ("{", "(")
+        sign = self.accept("-")
+        exponent = self.atom()
+        if sign is not None:
+            exponent = Apply("neg", (exponent,), sign.start, exponent.end)
+        if self.accept("^"):
+            exponent = self.power(exponent)
+        self.depth -= 1
+        if self.next.value == "!" and not braced:
+            raise Ambiguous("2^n!")
+        if isinstance(exponent, Apply) and exponent.op == "degree":
+            raise ParseError("a degree as an exponent")
+        return Apply("^", (base, exponent), base.start, exponent.end)
+
+    def atom(self) -> Expr:
+        token = self.take()
+        if token.kind == "num":
+            return self.number(token)
+        if token.kind == "name":
+            return self.name(token)
+        if token.kind == "text":
+            return Text(token.value, token.start, token.end)
+        if token.kind == "func":
+            return self.function(token)
+        if token.kind == "op":
+            if token.value in ("(", "[", r"\{"):
+                return self.items(token, _CLOSING[token.value])
+            if token.value in ("{", "boxed"):
+                if token.value == "{":
+                    self.at -= 1
+                return replace(self.argument(), start=token.start, end=self.last_end)
+            if token.value in ("⌊", "⌈"):
+                return self.rounded(token)
+            if token.value == "|" and not self.divides:
+                return self.absolute(token)
+            if token.value in ("frac", "binom"):
+                args = (self.argument(), self.argument())
+                op = "/" if token.value == "frac" else "binom"
+                return Apply(op, args, token.start, self.last_end)
+            if token.value == "√":
+                return self.root(token)
+            if token.value in ("∑", "∏"):
+                return self.big(token)
+        raise ParseError(f"{token.value[:20] or 'the end'!r} where a value should stand")
+
+    def number(self, token: Token) -> Expr:
+        if self.next.value == "_":
+            self.take()
+            base = self.argument()
+            if not isinstance(base, Number) or base.decimals or not 2 <= base.value <= 10:
+                raise ParseError("a number with a subscript that is no base from 2 to 10")
+            try:
+                value = Fraction(int(token.value, int(base.value)))
+            except ValueError:
+                raise ParseError("digits that the base does not have") from None
+            return Number(value, 0, token.start, self.last_end)
+        decimals = len(token.value.partition(".")[2])
+        return Number(Fraction(token.value), decimals, token.start, token.end)
+
+    def name(self, token: Token) -> Expr:
+        start, name = token.start, token.value
+        if self.next.value == "_":
+            self.take()
+            inner = self.subscript()
+            name = f"{name}_{{{inner}}}"
+        result: Expr = Name(name, start, self.last_end)
+        if self.next.value == "(" and (name in self.applied or name in ("C", "P")):
+            here = self.at
+            inner_expr = self.items(self.take(), (")",))
+            several = isinstance(inner_expr, Collection)
+            arguments = inner_expr.items if isinstance(inner_expr, Collection) else (inner_expr,)
+            if name in self.applied:
+                return Apply("call", (result, *arguments), start, self.last_end)
+            if several and len(arguments) == 2:
+                op = "binom" if name == "C" else "perm"
+                return Apply(op, arguments, start, self.last_end)
+            self.at = here
+        return result
+
+    def subscript(self) -> str:
+        """The subscript without spaces; one token, or what stands in braces."""
+        if not self.accept("{"):
+            token = self.take()
+            if token.kind not in ("num", "name", "text"):
+                raise ParseError("a subscript that is no number or name")
+            return token.value
+        values: list[str] = []
+        while not self.accept("}"):
+            token = self.take()
+            if token.kind == "end" or token.value in ("{", "=", "_"):
+                raise ParseError("a subscript that is no simple one")
+            values.append(token.value)
+        return "".join(values)
+
+    def argument(self) -> Expr:
+        r"""One argument of a LaTeX command: a braced group, or one digit, letter or command."""
+        if self.accept("{"):
+            self.enter()
+            inner = self.sum()
+            self.expect("}")
+            self.depth -= 1
+            return inner
+        token = self.next
+        if token.kind == "num" and len(token.value) > 1 and token.value.isdigit():
+            cut = token.start + 1
+            self.tokens[self.at] = Token("num", token.value[1:], cut, token.end)
+            return integer(token.value[0], token.start, cut)
+        if token.value in ("-", "+", "^"):
+            raise ParseError("a sign where an argument should stand")
+        return self.atom()
+
+    def root(self, token: Token) -> Expr:
+        degree = None
+        if self.next.value == "[":
+            self.take()
+            self.enter()
+            degree = self.sum()
+            self.expect("]")
+            self.depth -= 1
+        plain = self.next.kind == "num"
+        inner = self.atom() if plain else self.argument()
+        if degree is None:
+            return Apply("sqrt", (inner,), token.start, self.last_end)
+        return Apply("root", (degree, inner), token.start, self.last_end)
+
+    def rounded(self, opening: Token) -> Expr:
+        self.enter()
+        inner = self.sum()
+        self.expect("⌋" if opening.value == "⌊" else "⌉")
+        self.depth -= 1
+        op = "floor" if opening.value == "⌊" else "ceil"
+        return Apply(op, (inner,), opening.start, self.last_end)
+
+    def absolute(self, opening: Token) -> Expr:
+        self.enter()
+        self.bars += 1
+        inner = self.sum()
+        self.expect("|")
+        self.bars -= 1
+        self.depth -= 1
+        return Apply("abs", (inner,), opening.start, self.last_end)
+
+    def function(self, token: Token) -> Expr:
+        op = token.value
+        extra: tuple[Expr, ...] = ()
+        power: Expr | None = None
+        if op == "log" and self.next.value == "_":
+            self.take()
+            extra = (self.argument(),)
+        if self.accept("^"):
+            power = self.argument() if self.next.value != "-" else None
+            if power is None:
+                raise Ambiguous("a function to a negative power: its inverse or its reciprocal")
+        if self.next.value == "(":
+            inner = self.items(self.take(), (")",))
+            args = inner.items if isinstance(inner, Collection) else (inner,)
+        else:
+            args = (self.bare_argument(),)
+        result: Expr = Apply(op, (*extra, *args), token.start, self.last_end)
+        if power is not None:
+            result = Apply("^", (result, power), token.start, self.last_end)
+        return result
+
+    def bare_argument(self) -> Expr:
+        """sin 2x: the factors that stand side by side, up to a sign or the next function."""
+        self.enter()
+        left = self.postfix(self.atom())
+        while self.next.kind == "name" or self.next.value in ("√", "frac"):
+            right = self.postfix(self.atom())
+            left = Apply("*", (left, right), left.start, right.end)
+        if self.next.value == "/":
+            raise Ambiguous("a function without brackets before a slash")
+        self.depth -= 1
+        return left
+
+    def big(self, token: Token) -> Expr:
+        self.enter()
+        self.expect("_")
+        self.expect("{")
+        index = self.atom()
+        self.expect("=")
+        low = self.sum()
+        self.expect("}")
+        self.expect("^")
+        high = self.argument()
+        body = self.product()
+        self.depth -= 1
+        if not isinstance(index, Name):
+            raise ParseError("a sum over something that is no name")
+        op = "sum" if token.value == "∑" else "prod"
+        return Apply(op, (index, low, high, body), token.start, self.last_end)
+
+
+def integer(digits: str, start: int, end: int) -> Number:
+    try:
+        return Number(Fraction(int(digits)), 0, start, end)
+    except ValueError:
+        raise ParseError("an exponent that is no number") from None
