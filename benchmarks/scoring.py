@@ -3,27 +3,62 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from botgrpo.rewards import Reward, Rollout, Score, TokenBytes, local_of
 from botgrpo.rewards.local import checked_scores
+from botgrpo.rewards.records import score_to_json
+from botgrpo.sandbox.attempt import attempting
+from botgrpo.sandbox.errors import ConfigError
 
 
-def score(reward: Reward, rollouts: Sequence[Rollout]) -> list[Score]:
-    """One checked score a rollout, local values projected on its tokens where it has any."""
+def score(
+    reward: Reward,
+    rollouts: Sequence[Rollout],
+    passes: int = 1,
+    progress: Callable[[int], None] = lambda number: None,
+) -> list[list[Score]]:
+    """For each pass one checked score a rollout, projected on its tokens where it has any.
 
-    async def run() -> list[Score]:
+    Each pass is an attempt of its own, so that no cache answers for the reward. `progress` gets
+    the number of each pass that begins, from 1.
+    """
+
+    async def run() -> list[list[Score]]:
+        found = []
         try:
-            return await checked_scores(reward.spec.name, reward, rollouts)
+            for number in range(passes):
+                progress(number + 1)
+                with attempting(number):
+                    scores = await checked_scores(reward.spec.name, reward, rollouts)
+                found.append(
+                    [_projected(reward, r, s) for r, s in zip(rollouts, scores, strict=True)]
+                )
         finally:
             await close(reward)
+        return found
 
-    scores = asyncio.run(run())
+    if passes < 1:
+        raise ConfigError(f"got {passes} passes; allowed: 1 or more")
+    return asyncio.run(run())
+
+
+def records(passes: Sequence[Sequence[Score]]) -> list[dict[str, Any]]:
+    """The first pass as records; with more passes `repeats` holds the outcomes of all of them."""
+    if len(passes) == 1:
+        return [score_to_json(score) for score in passes[0]]
+    return [
+        score_to_json(row[0]) | {"repeats": [score.outcome for score in row]}
+        for row in zip(*passes, strict=True)
+    ]
+
+
+def _projected(reward: Reward, rollout: Rollout, score: Score) -> Score:
     if reward.spec.local_range is None:
-        return scores
-    return [replace(s, local=local_of(reward, r, s)) for r, s in zip(rollouts, scores, strict=True)]
+        return score
+    return replace(score, local=local_of(reward, rollout, score))
 
 
 async def close(reward: Reward) -> None:

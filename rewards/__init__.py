@@ -17,6 +17,7 @@ from botgrpo.rewards.mix import Composite, Design, token_rewards
 from botgrpo.rewards.registry import available, build, register
 from botgrpo.rewards.spans import project
 from botgrpo.rewards.tokens import TokenBytes
+from botgrpo.sandbox.attempt import attempt
 
 __all__ = [
     "Composite",
@@ -30,6 +31,7 @@ __all__ = [
     "Score",
     "Span",
     "TokenBytes",
+    "attempt",
     "available",
     "build",
     "local_of",

@@ -141,7 +141,8 @@ class Reward(Protocol):
     A reward may also have `examples() -> Sequence[Example]` (needed by `validate`),
     `async aclose()` (called when its user is done) and
     `project_local(rollout, score, decay_lines)`, its own way from spans to token values (see
-    `botgrpo.rewards.local`).
+    `botgrpo.rewards.local`). One that keeps results has `botgrpo.rewards.attempt()` in their key,
+    or `botgrpo score --repeat` finds it stable for no reason.
     """
 
     spec: RewardSpec

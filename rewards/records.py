@@ -31,12 +31,28 @@ def read_scores(path: str | Path) -> list[Score]:
 
 def write_rollouts(path: str | Path, rollouts: Iterable[Rollout]) -> None:
     """One line a rollout, to a file or for "-" to standard output."""
-    _write(path, map(rollout_to_json, rollouts))
+    write_records(path, map(rollout_to_json, rollouts))
 
 
 def write_scores(path: str | Path, scores: Iterable[Score]) -> None:
     """One line a score, to a file or for "-" to standard output."""
-    _write(path, map(score_to_json, scores))
+    write_records(path, map(score_to_json, scores))
+
+
+def write_records(path: str | Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """One line a record, to a file or for "-" to standard output; all of them or none."""
+    # everything is turned into text first: a NaN must not leave half a file behind
+    try:
+        text = "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
+    except ValueError as error:
+        raise ConfigError(
+            f"cannot write {path}: {error}; an unknown number is None, not NaN"
+        ) from error
+    if str(path) == "-":
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        Path(path).write_text(text, encoding="ascii")
 
 
 def rollout_to_json(rollout: Rollout) -> dict[str, Any]:
@@ -181,21 +197,6 @@ def _parse(line: bytes) -> Any:
 
 def _no_constant(name: str) -> NoReturn:
     raise ConfigError(f"got {name}, which is no JSON; write null for an unknown number")
-
-
-def _write(path: str | Path, records: Iterable[Mapping[str, Any]]) -> None:
-    # Everything is turned into text first: a NaN must not leave half a file behind.
-    try:
-        text = "".join(json.dumps(record, allow_nan=False) + "\n" for record in records)
-    except ValueError as error:
-        raise ConfigError(
-            f"cannot write {path}: {error}; an unknown number is None, not NaN"
-        ) from error
-    if str(path) == "-":
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    else:
-        Path(path).write_text(text, encoding="ascii")
 
 
 def _object(value: Any) -> dict[str, Any]:

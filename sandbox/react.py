@@ -19,6 +19,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from botgrpo.sandbox.attempt import attempt
 from botgrpo.sandbox.backends import chooser
 from botgrpo.sandbox.base import DEFAULT_LIMITS, Limits
 from botgrpo.sandbox.pool import Attempted, Pool
@@ -94,7 +95,7 @@ class ReactCompiler:
             return CompileResult(
                 "too_large", reason=f"over {self._limits.source_kib} KiB of source"
             )
-        key = hashlib.sha256(body).digest()
+        key = hashlib.sha256(b"%b\0%d" % (body, attempt())).digest()
         result = self._cache.get(key)
         if result is None:
             attempted = await self._attempted(key, source)

@@ -5,7 +5,7 @@ import itertools
 
 import pytest
 
-from botgrpo.rewards import Example, RewardSpec, Rollout, Score, Span
+from botgrpo.rewards import Example, RewardSpec, Rollout, Score, Span, attempt
 from botgrpo.rewards.validate import validate
 
 GOLD = Example(Rollout("gold", "g", "p", "good"), (1.0, 1.0), "ok")
@@ -140,6 +140,22 @@ def test_details_say_what_was_got_and_expected():
     details = {c.name: c.detail for c in asyncio.run(validate(Lenient()))}
     assert details["tampered"] == "bad: outcome 1.0, expected 0.0 to 0.0 (verdict 'ok')"
     assert details["blame"] == "bad: blames [], expected a span over 'bad'"
+
+
+@pytest.mark.parametrize("counts_attempts", [False, True])
+def test_a_cache_that_counts_attempts_does_not_hide_a_drift(counts_attempts):
+    class Cached(Drifts):
+        def __init__(self):
+            super().__init__()
+            self.kept = {}
+
+        def one(self, rollout, index):
+            key = (rollout.id, attempt() if counts_attempts else 0)
+            if key not in self.kept:
+                self.kept[key] = super().one(rollout, index)
+            return self.kept[key]
+
+    assert failed(Cached()) == ({"repeatable"} if counts_attempts else set())
 
 
 def test_a_reward_that_admits_chance_need_not_repeat_itself():

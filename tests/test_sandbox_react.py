@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from botgrpo.sandbox.attempt import attempting
 from botgrpo.sandbox.base import DEFAULT_LIMITS
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
@@ -245,6 +246,19 @@ def test_a_result_is_the_same_the_second_time_and_on_another_worker(
     other.close()
     assert first.diagnostics == again.diagnostics == fresh.diagnostics
     assert first.status == again.status == fresh.status == "link"
+
+
+def test_a_second_attempt_at_a_source_is_work_and_not_the_cache(compiler: ReactCompiler) -> None:
+    source, sent = f"{GOOD}// attempts", []
+    submit = compiler._pool.submit
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler._pool, "submit", lambda job: sent.append(job) or submit(job))
+        first, again = judge(compiler, source), judge(compiler, source)
+        assert len(sent) == 1
+        with attempting(1):
+            second = judge(compiler, source)
+        assert len(sent) == 2
+    assert first.status == again.status == second.status == "ok"
 
 
 def test_one_compiler_serves_several_event_loops(compiler: ReactCompiler) -> None:
