@@ -1,0 +1,122 @@
+r"""An answer of a competition that asks for an integer 0..999, read exactly and without a CAS.
+
+What is dropped is dress: `$`, spacing, `\text{}`, brackets, degrees and other units, a full stop,
+"the answer is" or `n =` before the number, `\pmod{1000}` after it. What must be left is the number
+itself: `64+37`, `\frac{408}{2}` and `2.04 \times 10^2` still have to be worked out.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+LARGEST = 999
+_LONGEST = 300  # code points; what is longer is no number in its dress
+
+_SIGNS = {**dict.fromkeys("−﹣－", "-"), "＋": "+", "．": ".", "，": ",", "＝": "=", "°": r"^\circ"}
+_INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
+_SPACING = re.compile(
+    r"(?:\\(?:[,;:! ()\[\]$]|(?:displaystyle|left|right|q?quad|thinspace)(?![A-Za-z]))|[\s$~*])+"
+)
+_WRAPPED = re.compile(
+    r"(?:\\(?:text\w{0,2}|math\w{2}|mbox|boxed|fbox|boldsymbol|underline))?\s*\{(.*)\}|\((.*)\)",
+    re.DOTALL,
+)
+_LEAD = re.compile(r"(?:the )?(?:final )?answer(?: is)?[ :=]*", re.IGNORECASE)
+_MODULUS = re.compile(r"\\pmod\s*\{?\s*1000\s*\}?\Z|\(?\s*\\?b?mod\s*\{?\s*1000\s*\}?\s*\)?\Z")
+_DEGREES = re.compile(r"\^\s*\{?\s*\\(?:circ|degree)\s*\}?\Z|\\degree\Z")
+_UNIT = re.compile(
+    r"degrees?|square|sq|cubic|units?|ways|[mck]m|inch(es)?|foot|feet|ft|miles?|met(er|re)s?|"
+    r"days?|hours?|minutes?|seconds?"
+)
+_DRESSED_UNIT = re.compile(r"\\(?:text|mathrm|mbox|rm)\s*\{([A-Za-z .]*)\}\s*(?:\^\{?[23]\}?)?\Z")
+_PLAIN_UNIT = re.compile(r"[A-Za-z. ]*\Z")
+_NUMBER = re.compile(r"([+-]?) *([0-9]+)(?:\.([0-9]*))?")
+_GROUPED = re.compile(
+    r"[+-]?[1-9][0-9]{0,2}(?:(?:,|\{,\}) *[0-9]{3})+|[1-9][0-9]{0,2}(?: [0-9]{3})+"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An integer 0..999, or None and why not. `empty` says that nothing but dress was there."""
+
+    value: int | None
+    why_not: str = ""
+    empty: bool = False
+
+
+def read_integer(text: str) -> Reading:
+    """What `text` says where an integer 0..999 is asked. Never raises, linear in the text."""
+    plain = text.strip("$ ").rstrip(".")
+    if len(plain) <= 3 and plain.isdecimal():
+        return Reading(int(plain))
+    if len(text) > _LONGEST:
+        return Reading(None, f"{len(text)} characters are no integer 0..{LARGEST}")
+    bare = _undress(_ascii(text))
+    if not bare:
+        return Reading(None, "an empty answer", empty=True)
+    if _GROUPED.fullmatch(bare):
+        bare = re.sub(r"[^0-9+-]", "", bare)
+    number = _NUMBER.fullmatch(bare)
+    if number is None:
+        return Reading(None, f"{_short(text)} is not the number itself")
+    sign, whole, fraction = number.groups()
+    if (fraction or "").strip("0"):
+        return Reading(None, f"{_short(text)} is not an integer")
+    digits = whole.lstrip("0") or "0"
+    if len(digits) > len(str(LARGEST)) or (sign == "-" and digits != "0"):
+        return Reading(None, f"{_short(text)} lies outside 0..{LARGEST}")
+    return Reading(int(digits))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text[:200].split())
+    return f'"{text if len(text) <= 60 else text[:57] + "..."}"'
+
+
+def _ascii(text: str) -> str:
+    """The same with decimal digits of any script and signs that look alike written in ASCII."""
+    if text.isascii():
+        return text
+    text = text.translate(_INVISIBLE)
+    return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else _SIGNS.get(c, c) for c in text)
+
+
+def _undress(text: str) -> str:
+    """What is left without the dress; every round drops at least one character."""
+    while True:
+        before = text
+        text = _SPACING.sub(" ", text).strip()
+        text = _value_side(_LEAD.sub("", text, count=1) if _LEAD.match(text) else text)
+        wrapped = _WRAPPED.fullmatch(text)
+        if wrapped is not None:
+            text = wrapped[1] if wrapped[1] is not None else wrapped[2]
+        for suffix in (_MODULUS, _DEGREES):
+            text = suffix.sub("", text)
+        text = _without_unit(text)
+        if text.endswith(".") and text[:-1].strip():
+            text = text[:-1]
+        text = text.strip()
+        if text == before:
+            return text
+
+
+def _value_side(text: str) -> str:
+    r"""The right side of `name = value`; anything else as it is.
+
+    The left side has to hold a letter: of `203 = 204` no side is the answer.
+    """
+    left, sign, right = text.replace(r"\equiv", "=").partition("=")
+    named = re.search("[A-Za-z]", left) and not re.search(r"[,;<>!]", left)
+    return right if sign and named and "=" not in right else text
+
+
+def _without_unit(text: str) -> str:
+    """`text` without the known units after its number; other words stay and make it no number."""
+    unit = _DRESSED_UNIT.search(text) or _PLAIN_UNIT.search(text)
+    if unit is None or unit.start() == 0:
+        return text
+    words = unit[unit.lastindex or 0].lower().replace(".", " ").split()
+    return text[: unit.start()] if words and all(map(_UNIT.fullmatch, words)) else text
