@@ -55,18 +55,21 @@ class Program:
         script: the file in `worker/`.
         files: (where it lies inside, where it lies here) beyond node and the worker's folder; may
             look around, and raises SandboxUnavailable where something is missing.
+        arguments: words after the script; a path among `files` is its place inside.
         proc: whether it needs a `/proc` of its own namespace.
     """
 
     name: str
     script: str
     files: Callable[[], tuple[tuple[Path, Path], ...]] = tuple
+    arguments: tuple[str, ...] = ()
     proc: bool = False
 
     def command(self, limits: Limits) -> list[str]:
         """Seen from inside; node's heap ends below the memory limit, so that it can say so."""
         heap = f"--max-old-space-size={limits.memory_mib // 2}"
-        return ["node", heap, "--disallow-code-generation-from-strings", self.script]
+        flags = [heap, "--disallow-code-generation-from-strings"]
+        return ["node", *flags, self.script, *self.arguments]
 
 
 COMPILE = Program("worker", "worker.mjs")

@@ -27,7 +27,9 @@ class Unsafe:
         return self.launch(self._program.command(self._limits))
 
     def launch(self, command: Sequence[str]) -> Link:
-        command = [str(install.find_node()) if word == "node" else word for word in command]
+        here = {"node": install.find_node()}
+        here |= {str(where): file for where, file in self._program.files()}
+        command = [str(here.get(word, word)) for word in command]
         return ProcessLink(command, install.worker_home(), lambda: None)
 
     def describe(self) -> dict[str, Any]:

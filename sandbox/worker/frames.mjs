@@ -49,7 +49,8 @@ export async function serve(greet, answer) {
         send({ nonce, id, versions });
       } else if (Object.keys(request).length === 0) send({ nonce, id, status: "pong" });
       else send({ nonce, id, ...(await answer(request)), peak_mib: process.resourceUsage().maxRSS / 1024 });
-    } catch {
+    } catch (failure) {
+      process.stderr.write(String(failure?.stack ?? failure).slice(0, 1000));
       process.exit(70);
     }
   }

@@ -1,0 +1,239 @@
+// The browser worker: mounts one bundled candidate at a time in Chromium and says what came of it.
+//
+// Arguments: the folder of playwright-core, and Chromium. The candidate's code runs here, in a
+// renderer without network, in a context and at an origin of its own. What we want to know we ask
+// from an isolated world or from the browser itself, since the page may replace its own globals.
+
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { serve } from "./frames.mjs";
+import { decode, varies } from "./png.mjs";
+import { FREEZE, PAGE, PREPARE, PROBE } from "./page.mjs";
+
+const [PLAYWRIGHT, CHROMIUM] = process.argv.slice(2);
+Object.assign(process.env, { HOME: "/tmp", XDG_CACHE_HOME: "/tmp", XDG_CONFIG_HOME: "/tmp", TMPDIR: "/tmp" });
+const require = createRequire(import.meta.url);
+const { chromium } = require(PLAYWRIGHT);
+
+const VIEWPORT = { width: 1280, height: 800 };
+const NOW_MS = Date.UTC(2025, 0, 15, 12);
+const PAGE_S = 1; // how long a page lives, on its own clock, before it is looked at
+const DEADLINE_MS = 6000;
+const CLOSE_MS = 1000;
+const MAX_NODES = 50_000;
+const MAX_ERRORS = 10;
+const MAX_CONSOLE = 50;
+const MAX_CHARS = 500;
+const FLAGS = [
+  // Walls stand around the whole process instead: see sandbox/browser.py.
+  "--no-sandbox",
+  "--disable-dev-shm-usage",
+  "--disable-gpu",
+  "--force-color-profile=srgb",
+  "--font-render-hinting=none",
+  "--disable-lcd-text",
+  "--disable-font-subpixel-positioning",
+  "--hide-scrollbars",
+  "--disable-background-networking",
+  "--no-first-run",
+  "--disable-extensions",
+  "--disable-features=Translate,MediaRouter,WebRtcHideLocalIpsWithMdns",
+  "--js-flags=--max-old-space-size=256",
+];
+
+let browser = null;
+let pages = 0;
+
+async function launch() {
+  browser = await chromium.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS, chromiumSandbox: false });
+}
+
+/** Chromium and all its children, at once: `close` would wait for a renderer that never answers. */
+function kill() {
+  browser = null;
+  // Playwright starts Chromium at the head of a process group of its own.
+  for (const pid of readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").split(" ").filter(Boolean))
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {}
+}
+
+class Late extends Error {}
+
+function within(ms, promise) {
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Late()), Math.max(0, ms))));
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+const cut = (text) => String(text).slice(0, MAX_CHARS);
+
+/** One page, from an empty context to its picture; `seen` is filled while it goes. */
+async function visit(context, request, seen) {
+  const origin = `http://page-${++pages}.test`;
+  const serveFile = (path) => {
+    if (path === "/") return { contentType: "text/html; charset=utf-8", body: PAGE(request.packages, request.css) };
+    if (path === "/candidate.js") return { contentType: "text/javascript; charset=utf-8", body: request.code };
+    const name = /^\/vendor\/([a-z0-9-]+\.js)$/.exec(path)?.[1];
+    if (name) return { contentType: "text/javascript; charset=utf-8", body: vendor(name) };
+    return null;
+  };
+  let arrived = false;
+  await context.route("**/*", (route) => {
+    const asked = route.request();
+    const url = new URL(asked.url());
+    if (asked.isNavigationRequest() && asked.frame() === page.mainFrame()) {
+      if (arrived) {
+        seen.note("navigation blocked");
+        return route.fulfill({ status: 204 }); // the page stays as it is
+      }
+      arrived = true;
+    }
+    const file = url.origin === origin ? serveFile(url.pathname) : null;
+    if (file) return route.fulfill(file);
+    seen.note("request blocked");
+    return route.abort();
+  });
+  const page = await context.newPage();
+  page.on("dialog", (dialog) => {
+    seen.note("dialog dismissed");
+    dialog.dismiss().catch(() => {});
+  });
+  page.on("popup", (popup) => {
+    seen.note("popup closed");
+    popup.close().catch(() => {});
+  });
+  page.on("download", () => seen.note("download refused"));
+  page.on("crash", () => seen.crash());
+  const cdp = await context.newCDPSession(page);
+  cdp.on("Runtime.exceptionThrown", ({ exceptionDetails }) => seen.exception(exceptionDetails));
+  cdp.on("Runtime.consoleAPICalled", (call) => seen.log(call));
+  await cdp.send("Runtime.enable");
+  await page.clock.install({ time: NOW_MS });
+  await page.clock.pauseAt(NOW_MS + 1000);
+  await page.addInitScript(FREEZE);
+  await page.goto(`${origin}/`, { waitUntil: "load", timeout: 0 });
+  const { frameTree } = await cdp.send("Page.getFrameTree");
+  const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
+  const ask = async (expression) => {
+    const evaluated = { expression, contextId: executionContextId, awaitPromise: true, returnByValue: true };
+    return (await cdp.send("Runtime.evaluate", evaluated)).result.value;
+  };
+  await ask(PREPARE);
+  // The page's own clock may be broken by the page: then it simply stands still.
+  await page.clock.runFor(PAGE_S * 1000).catch(() => {});
+  const facts = await ask(PROBE);
+  if (new URL(page.url()).origin !== origin) seen.note("navigated away");
+  const shoot = async (clip) => {
+    const options = { format: "png", optimizeForSpeed: true, ...(clip && { clip, captureBeyondViewport: true }) };
+    return Buffer.from((await cdp.send("Page.captureScreenshot", options)).data, "base64");
+  };
+  const png = await shoot();
+  if (!png.equals(await shoot())) seen.note("nondeterministic");
+  return { facts, png, shoot };
+}
+
+const files = new Map();
+
+function vendor(name) {
+  if (!files.has(name)) files.set(name, readFileSync(new URL(`./vendor/${name}`, import.meta.url)));
+  return files.get(name);
+}
+
+/** What a page did while we watched; bounded, whatever it does. */
+class Seen {
+  errors = [];
+  console = [];
+  notes = new Set();
+  gone = null;
+  crashed = new Promise((_, reject) => (this.crash = () => reject((this.gone = new Error("crash")))));
+
+  constructor() {
+    this.crashed.catch(() => {});
+  }
+
+  note(what) {
+    this.notes.add(what);
+  }
+
+  exception({ text, exception }) {
+    const message = cut(exception?.description ?? exception?.value ?? text).split("\n    at ")[0];
+    // A promise that nobody caught leaves the page as it is; often it is a request that we refused.
+    if (/in promise/.test(text)) this.note(`rejected: ${message.slice(0, 100)}`);
+    else if (this.errors.length < MAX_ERRORS) this.errors.push(message);
+    if (this.notes.size > 20) this.notes = new Set([...this.notes].slice(0, 20));
+  }
+
+  log({ type, args }) {
+    if (this.console.length >= MAX_CONSOLE) return;
+    this.console.push(cut(`${type}: ${args.map((each) => each.value ?? each.description ?? "").join(" ")}`));
+  }
+}
+
+/** A text, an image or a control that differs from what lies around it. */
+async function blank({ facts, png, shoot }) {
+  const picture = decode(png);
+  if (facts.boxes.some((box) => varies(picture, box))) return false;
+  if (facts.below.length === 0) return true;
+  const height = Math.min(facts.height, 4000);
+  const whole = decode(await shoot({ x: 0, y: 0, width: VIEWPORT.width, height, scale: 1 }));
+  return !facts.below.some((box) => varies(whole, box));
+}
+
+function verdict(seen, page, isBlank) {
+  const { facts } = page;
+  if (facts.nodes > MAX_NODES) return ["too_large", `more than ${MAX_NODES} elements`];
+  if (facts.not_a_component) return ["not_a_component", "the default export is not a component"];
+  if (seen.errors.length) return ["runtime_error", seen.errors[0]];
+  if (seen.notes.has("navigated away")) return ["runtime_error", "the page navigated away"];
+  return isBlank ? ["blank", "no text, image or control that can be seen"] : ["ok", ""];
+}
+
+async function mount(request) {
+  if (!browser) await launch();
+  const seen = new Seen();
+  const started = performance.now();
+  const context = await browser.newContext({
+    viewport: VIEWPORT,
+    deviceScaleFactor: 1,
+    locale: "en-US",
+    timezoneId: "UTC",
+    colorScheme: "light",
+    reducedMotion: "reduce",
+    serviceWorkers: "block",
+    acceptDownloads: false,
+  });
+  let status = ["hang", `the page did not come to rest within ${DEADLINE_MS / 1000} s`];
+  let page = null;
+  try {
+    const whole = visit(context, request, seen).then(async (made) => ((page = made), [made, await blank(made)]));
+    const [made, isBlank] = await within(DEADLINE_MS, Promise.race([whole, seen.crashed]));
+    status = verdict(seen, made, isBlank);
+  } catch (failure) {
+    if (seen.gone) status = ["crash", "the page's process died: out of memory, or a fault of the engine"];
+    else if (!(failure instanceof Late)) throw failure;
+  }
+  const clean = status[0] !== "hang" && status[0] !== "crash";
+  const closed = within(CLOSE_MS, context.close()).then(() => clean, () => false);
+  if (!(await closed)) kill();
+  return {
+    status: status[0],
+    reason: cut(status[1]),
+    png: page?.png.toString("base64") ?? null,
+    text: page?.facts.text ?? "",
+    nodes: page?.facts.nodes ?? 0,
+    height: page?.facts.height ?? 0,
+    errors: seen.errors,
+    console: seen.console,
+    notes: [...seen.notes].sort(),
+    ms: Math.round(performance.now() - started),
+  };
+}
+
+async function greet() {
+  await launch();
+  const { version } = JSON.parse(readFileSync(`${PLAYWRIGHT}/package.json`, "utf8"));
+  return { node: process.version, playwright: version, chromium: browser.version() };
+}
+
+await serve(greet, mount);
