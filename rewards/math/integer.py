@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
+
+from botgrpo.rewards.math.verdict import Judged, quoted
 
 LARGEST = 999
 _LONGEST = 300  # code points; what is longer is no number in its dress
+_LAYERS = 10
+CORRECT = Judged("correct")
 
 _SIGNS = {**dict.fromkeys("−﹣－", "-"), "＋": "+", "．": ".", "，": ",", "＝": "=", "°": r"^\circ"}
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
@@ -38,42 +41,37 @@ _GROUPED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """An integer 0..999, or None and why not. `empty` says that nothing but dress was there."""
+def judge_integer(text: str, accepted: frozenset[int]) -> Judged:
+    """The verdict on an answer where one of the integers `accepted` is right.
 
-    value: int | None
-    why_not: str = ""
-    empty: bool = False
-
-
-def read_integer(text: str) -> Reading:
-    """What `text` says where an integer 0..999 is asked. Never raises, linear in the text."""
+    Never raises, linear in the text.
+    """
     plain = text.strip("$ ").rstrip(".")
     if len(plain) <= 3 and plain.isdecimal():
-        return Reading(int(plain))
+        return _compared(int(plain), accepted)
     if len(text) > _LONGEST:
-        return Reading(None, f"{len(text)} characters are no integer 0..{LARGEST}")
+        return Judged("invalid", f"{len(text)} characters are no integer 0..{LARGEST}")
     bare = _undress(_ascii(text))
     if not bare:
-        return Reading(None, "an empty answer", empty=True)
+        return Judged("unparsed", "an empty answer")
     if _GROUPED.fullmatch(bare):
         bare = re.sub(r"[^0-9+-]", "", bare)
     number = _NUMBER.fullmatch(bare)
     if number is None:
-        return Reading(None, f"{_short(text)} is not the number itself")
+        return Judged("invalid", f"{quoted(text)} is not the number itself")
     sign, whole, fraction = number.groups()
     if (fraction or "").strip("0"):
-        return Reading(None, f"{_short(text)} is not an integer")
+        return Judged("invalid", f"{quoted(text)} is not an integer")
     digits = whole.lstrip("0") or "0"
     if len(digits) > len(str(LARGEST)) or (sign == "-" and digits != "0"):
-        return Reading(None, f"{_short(text)} lies outside 0..{LARGEST}")
-    return Reading(int(digits))
+        return Judged("invalid", f"{quoted(text)} lies outside 0..{LARGEST}")
+    return _compared(int(digits), accepted)
 
 
-def _short(text: str) -> str:
-    text = " ".join(text[:200].split())
-    return f'"{text if len(text) <= 60 else text[:57] + "..."}"'
+def _compared(value: int, accepted: frozenset[int]) -> Judged:
+    if value in accepted:
+        return CORRECT
+    return Judged("wrong", f"{value}, accepted: {', '.join(map(str, sorted(accepted)))}")
 
 
 def _ascii(text: str) -> str:
@@ -85,8 +83,8 @@ def _ascii(text: str) -> str:
 
 
 def _undress(text: str) -> str:
-    """What is left without the dress; every round drops at least one character."""
-    while True:
+    """What is left without the dress."""
+    for _ in range(_LAYERS):
         before = text
         text = _SPACING.sub(" ", text).strip()
         text = _value_side(_LEAD.sub("", text, count=1) if _LEAD.match(text) else text)
@@ -100,7 +98,8 @@ def _undress(text: str) -> str:
             text = text[:-1]
         text = text.strip()
         if text == before:
-            return text
+            break
+    return text
 
 
 def _value_side(text: str) -> str:

@@ -1,0 +1,121 @@
+"""`math.answer`: is the final answer of a completion the right one?
+
+An integer 0..999, as AIME asks for, is read exactly in plain Python; nothing that a model wrote is
+ever evaluated.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NoReturn
+
+from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
+from botgrpo.rewards.math.answer_examples import answer_examples
+from botgrpo.rewards.math.extract import Found, find_answer
+from botgrpo.rewards.math.integer import LARGEST, judge_integer
+from botgrpo.rewards.math.verdict import Judged, quoted
+from botgrpo.sandbox.errors import ConfigError
+
+_MISSING = Judged("unparsed", r"no closed <final> or \boxed{} outside of thinking")
+
+
+class MathAnswer:
+    """1 if the final answer is one of the accepted ones, else 0.
+
+    The reference is `{"accepted": [204]}` where an integer 0..999 is asked, or
+    `{"accepted": ["1/2"], "kind": "expression"}`. Verdicts: correct; wrong; invalid (not an answer
+    of the asked kind); unparsed (no answer, or none that can be read); ambiguous (two boxes joined
+    by "or" or "and"); budget (too much work to tell). The span is the place of the answer; its
+    value is 0, since the outcome says all. Metrics: `correct`, `answered` (an answer of the asked
+    kind was read) and `truncated`, each 0 or 1.
+    """
+
+    def __init__(self) -> None:
+        self.spec = RewardSpec(
+            name="math.answer",
+            version="1",
+            outcome_range=(0.0, 1.0),
+            local_range=(0.0, 0.0),
+            summary="1 if the final answer is right: an integer 0..999 or an expression",
+        )
+
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
+        """All rollouts. Raises `ConfigError` for a reference of another form."""
+        return [self._score(rollout) for rollout in rollouts]
+
+    def examples(self) -> Sequence[Example]:
+        """Gold and tampered answers with the verdicts that must come out."""
+        return answer_examples()
+
+    def _score(self, rollout: Rollout) -> Score:
+        started = time.perf_counter()
+        accepted = _accepted_integers(rollout)
+        found = find_answer(rollout.completion, thinking=_opens_thinking(rollout))
+        if found is None:
+            judged = _MISSING
+        elif found.rival is not None:
+            judged = _ambiguous(rollout.completion, found)
+        else:
+            judged = judge_integer(rollout.completion[found.start : found.end], accepted)
+        return _score(rollout, found, judged, time.perf_counter() - started)
+
+
+def _score(rollout: Rollout, found: Found | None, judged: Judged, seconds: float) -> Score:
+    correct = float(judged.verdict == "correct")
+    spans: tuple[Span, ...] = ()
+    if found is not None:
+        spans = (Span(found.start, found.end, 0.0, f"answer ({found.source}): {judged.verdict}"),)
+    return Score(
+        rollout.id,
+        correct if judged.scored else None,
+        verdict=judged.verdict,
+        reason=judged.reason,
+        spans=spans,
+        metrics={
+            "correct": correct,
+            "answered": float(judged.verdict in ("correct", "wrong")),
+            "truncated": float(rollout.finish_reason == "length"),
+        },
+        seconds=seconds,
+    )
+
+
+def _ambiguous(completion: str, found: Found) -> Judged:
+    assert found.rival is not None
+    start, end = found.rival
+    one, other = quoted(completion[start:end]), quoted(completion[found.start : found.end])
+    return Judged("ambiguous", f"two boxes, {one} and {other}")
+
+
+def _opens_thinking(rollout: Rollout) -> bool:
+    """Whether the prompt ends with an open `<think>`, as some chat templates do."""
+    prompt = rollout.prompt
+    if not isinstance(prompt, str):
+        last = prompt[-1] if prompt else {}
+        prompt = last.get("content", "") if last.get("role") == "assistant" else ""
+    return prompt[-32:].rstrip().endswith("<think>")
+
+
+def _accepted_integers(rollout: Rollout) -> frozenset[int]:
+    accepted = rollout.reference.get("accepted")
+    if not isinstance(accepted, list | tuple) or not accepted:
+        _wrong(rollout, f"accepted = {accepted!r}", 'a list, as in {"accepted": [204]}')
+    return frozenset(_integer(rollout, item) for item in accepted)
+
+
+def _integer(rollout: Rollout, item: object) -> int:
+    """An accepted answer; data sets also store "033" and 33.0."""
+    value = -1
+    if type(item) is int or (isinstance(item, float) and item.is_integer()):
+        value = int(item)
+    elif isinstance(item, str) and item.strip().isdecimal() and len(item) <= 20:
+        value = int(item)
+    if not 0 <= value <= LARGEST:
+        allowed = f'an integer 0..{LARGEST}; other answers take "kind": "expression"'
+        _wrong(rollout, f"accepted answer {item!r}", allowed)
+    return value
+
+
+def _wrong(rollout: Rollout, got: str, allowed: str) -> NoReturn:
+    raise ConfigError(f"reference of {rollout.id!r}: got {got}; allowed: {allowed}")
