@@ -35,6 +35,7 @@ class Atoms(ABC):
         self.at = 0
         self.depth = 0
         self.bars = 0
+        self.bracketed: set[tuple[int, int]] = set()
         self.divides = sum(t.value == "|" for t in tokens) == 1
 
     @abstractmethod
@@ -71,15 +72,14 @@ class Atoms(ABC):
 
     def items(self, opening: Token, closing: tuple[str, ...]) -> Expr:
         """What stands in brackets: one sum, or several as a `Collection`."""
-        self.enter()
         items: list[Expr] = []
         if not (self.next.kind == "op" and self.next.value in closing):
             items.append(self.sum())
             while self.accept(",", ";"):
                 items.append(self.sum())
         close = self.expect(*closing)
-        self.depth -= 1
         if len(items) == 1 and opening.value in "([":
+            self.bracketed.add((opening.start, close.end))
             return replace(items[0], start=opening.start, end=close.end)
         if not items and opening.value != r"\{":
             raise ParseError("empty brackets")
@@ -105,7 +105,7 @@ class Atoms(ABC):
             elif self.accept("^"):
                 base = self.power(base)
             elif self.accept("!"):
-                if self.next.value == "!" or (isinstance(base, Apply) and base.op in "^!"):
+                if self.next.value == "!" or self.attached(base):
                     raise Ambiguous("n!! or 2^n!")
                 base = Apply("!", (base,), base.start, self.last_end)
             elif self.accept("%"):
@@ -115,11 +115,15 @@ class Atoms(ABC):
             else:
                 return base
 
+    def attached(self, expr: Expr) -> bool:
+        """A power, factorial or sum that no brackets keep together."""
+        loose = isinstance(expr, Apply) and expr.op in ("^", "!", "+", "neg")
+        return loose and (expr.start, expr.end) not in self.bracketed
+
     def power(self, base: Expr) -> Expr:
         if self.accept("°"):
             return Apply("degree", (base,), base.start, self.last_end)
         self.enter()
-        braced = self.next.value in ("{", "(")
         sign = self.accept("-")
         exponent = self.atom()
         if sign is not None:
@@ -127,13 +131,17 @@ class Atoms(ABC):
         if self.accept("^"):
             exponent = self.power(exponent)
         self.depth -= 1
-        if self.next.value == "!" and not braced:
-            raise Ambiguous("2^n!")
         if isinstance(exponent, Apply) and exponent.op == "degree":
             raise ParseError("a degree as an exponent")
         return Apply("^", (base, exponent), base.start, exponent.end)
 
     def atom(self) -> Expr:
+        self.enter()
+        result = self.one()
+        self.depth -= 1
+        return result
+
+    def one(self) -> Expr:
         token = self.take()
         if token.kind == "num":
             return self.number(token)
@@ -216,10 +224,8 @@ class Atoms(ABC):
     def argument(self) -> Expr:
         r"""One argument of a LaTeX command: a braced group, or one digit, letter or command."""
         if self.accept("{"):
-            self.enter()
             inner = self.sum()
             self.expect("}")
-            self.depth -= 1
             return inner
         token = self.next
         if token.kind == "num" and len(token.value) > 1 and token.value.isdigit():
@@ -234,10 +240,8 @@ class Atoms(ABC):
         degree = None
         if self.next.value == "[":
             self.take()
-            self.enter()
             degree = self.sum()
             self.expect("]")
-            self.depth -= 1
         plain = self.next.kind == "num"
         inner = self.atom() if plain else self.argument()
         if degree is None:
@@ -245,20 +249,16 @@ class Atoms(ABC):
         return Apply("root", (degree, inner), token.start, self.last_end)
 
     def rounded(self, opening: Token) -> Expr:
-        self.enter()
         inner = self.sum()
         self.expect("⌋" if opening.value == "⌊" else "⌉")
-        self.depth -= 1
         op = "floor" if opening.value == "⌊" else "ceil"
         return Apply(op, (inner,), opening.start, self.last_end)
 
     def absolute(self, opening: Token) -> Expr:
-        self.enter()
         self.bars += 1
         inner = self.sum()
         self.expect("|")
         self.bars -= 1
-        self.depth -= 1
         return Apply("abs", (inner,), opening.start, self.last_end)
 
     def function(self, token: Token) -> Expr:
@@ -284,18 +284,15 @@ class Atoms(ABC):
 
     def bare_argument(self) -> Expr:
         """sin 2x: the factors that stand side by side, up to a sign or the next function."""
-        self.enter()
         left = self.postfix(self.atom())
         while self.next.kind == "name" or self.next.value in ("√", "frac"):
             right = self.postfix(self.atom())
             left = Apply("*", (left, right), left.start, right.end)
         if self.next.value == "/":
             raise Ambiguous("a function without brackets before a slash")
-        self.depth -= 1
         return left
 
     def big(self, token: Token) -> Expr:
-        self.enter()
         self.expect("_")
         self.expect("{")
         index = self.atom()
@@ -305,7 +302,6 @@ class Atoms(ABC):
         self.expect("^")
         high = self.argument()
         body = self.product()
-        self.depth -= 1
         if not isinstance(index, Name):
             raise ParseError("a sum over something that is no name")
         op = "sum" if token.value == "∑" else "prod"

@@ -75,17 +75,22 @@ class _Parser(Atoms):
                 if not self.ends_side():
                     if bracketed or not self.next_is_sign():
                         raise ParseError("more after the modulus")
-                    sides[-1] = _reduced(sides[-1], modulus)
+                    sides[-1] = self.reduced(sides[-1], modulus)
                     modulus = None
             else:
                 break
         if not signs:
-            return sides[0] if modulus is None else _reduced(sides[0], modulus)
+            return sides[0] if modulus is None else self.reduced(sides[0], modulus)
         if modulus is not None:
             if any(sign not in "=≡≠" for sign in signs):
                 raise ParseError("a modulus after an inequality")
             signs = ["≡" if sign == "=" else sign for sign in signs]
         return Relation(tuple(signs), tuple(sides), modulus, sides[0].start, self.last_end)
+
+    def reduced(self, side: Expr, modulus: Expr) -> Expr:
+        if self.attached(side) and isinstance(side, Apply) and side.op in ("+", "neg"):
+            raise Ambiguous("a sum before mod")
+        return Apply("mod", (side, modulus), side.start, modulus.end)
 
     def bar_divides(self) -> bool:
         return self.next.value == "|" and self.divides
@@ -180,12 +185,6 @@ def _sum(terms: list[Expr]) -> Expr:
     if len(terms) == 1:
         return terms[0]
     return Apply("+", tuple(terms), terms[0].start, terms[-1].end)
-
-
-def _reduced(side: Expr, modulus: Expr) -> Expr:
-    if isinstance(side, Apply) and side.op in ("+", "neg"):
-        raise Ambiguous("a sum before mod")
-    return Apply("mod", (side, modulus), side.start, modulus.end)
 
 
 def _is_mixed(left: Expr, following: Token) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-MAX_BITS = 16_384  # of one whole number: 2^10000 and 1000! fit, a tower of powers does not
+MAX_BITS = 32_768  # of one number: 2^2024 and 2024! fit, a tower of powers does not
 
 
 class MathError(ValueError):
