@@ -17,6 +17,7 @@ from pathlib import Path
 from botgrpo.sandbox.errors import SandboxUnavailable
 
 WORKER = Path(__file__).parent / "worker"
+_DECIDE_PACKAGES = ("package.json", "package-lock.json", "vendor.mjs", "shims.mjs")
 _INSTALL_TIMEOUT_S = 300
 
 
@@ -37,8 +38,12 @@ def locked(name: str) -> Iterator[None]:
 
 def content_hash() -> str:
     """Sixteen hex digits over all that decides what the worker does."""
+    return _digest(_files())
+
+
+def _digest(files: list[Path]) -> str:
     digest = hashlib.sha256()
-    for file in _files():
+    for file in files:
         body = file.read_bytes()
         digest.update(f"{file.name}:{len(body)}:".encode() + body)
     return digest.hexdigest()[:16]
@@ -100,35 +105,59 @@ def _files() -> list[Path]:
 
 
 def _install(home: Path) -> None:
+    packages = _packages()
+    with _new_folder(home) as build:
+        shutil.copytree(packages, build, copy_function=os.link)
+        for file in _files():
+            (build / file.name).unlink(missing_ok=True)
+            shutil.copyfile(file, build / file.name)
+
+
+def _packages() -> Path:
+    """The packages as `worker/vendor.mjs` leaves them, kept for every worker with the same ones."""
+    sources = [WORKER / name for name in _DECIDE_PACKAGES]
+    home = cache_dir() / f"packages-{_digest(sources)}"
+    if home.is_dir():
+        return home
     npm = shutil.which("npm")
     if npm is None:
         raise SandboxUnavailable(
             "no `npm` on PATH: it installs esbuild and React into the cache once\nInstall npm "
             "(Debian: apt-get install npm), then `make setup` or repeat."
         )
+    with _new_folder(home) as build:
+        build.mkdir()
+        for file in sources:
+            shutil.copyfile(file, build / file.name)
+        _run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], build)
+        _run([str(find_node()), "vendor.mjs"], build)
+    return home
+
+
+@contextlib.contextmanager
+def _new_folder(home: Path) -> Iterator[Path]:
+    """A path beside `home` to be filled, which becomes `home` at the end and not before."""
     with tempfile.TemporaryDirectory(dir=home.parent, prefix="worker-new-") as temporary:
         build = Path(temporary) / "worker"
-        build.mkdir()
-        for file in _files():
-            shutil.copyfile(file, build / file.name)
-        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-        try:
-            done = subprocess.run(
-                command, cwd=build, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S
-            )
-        except subprocess.TimeoutExpired:
-            raise SandboxUnavailable(
-                f"`npm ci` took over {_INSTALL_TIMEOUT_S} s; repeat."
-            ) from None
-        if done.returncode != 0:
-            tail = done.stderr.strip()[-800:]
-            raise SandboxUnavailable(
-                f"`npm ci` could not install the compile worker into {home}: {tail}\n"
-                "It needs to reach an npm registry once; after that the cache is enough."
-            )
+        yield build
         build.chmod(0o755)
         shutil.rmtree(home, ignore_errors=True)
         build.rename(home)
+
+
+def _run(command: list[str], folder: Path) -> None:
+    name = f"`{Path(command[0]).name} {command[1]}`"
+    try:
+        done = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, timeout=_INSTALL_TIMEOUT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise SandboxUnavailable(f"{name} took over {_INSTALL_TIMEOUT_S} s; repeat.") from None
+    if done.returncode != 0:
+        raise SandboxUnavailable(
+            f"{name} could not install the workers' packages: {done.stderr.strip()[-800:]}\n"
+            "It needs to reach an npm registry once; after that the cache is enough."
+        )
 
 
 def _output(command: list[str]) -> str:

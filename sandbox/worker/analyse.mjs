@@ -8,10 +8,12 @@ const MAX_NAMES = 200;
 const MAX_HOPS = 40;
 const UNKNOWN = { component: { possible: true }, facts: null };
 
-const ELEMENT = /^__bg_(react_jsx_runtime_jsxs?|react_jsx_dev_runtime_jsxDEV|react_createElement)\d*$/;
-const FRAGMENT = /^__bg_\w+_Fragment\d*$/;
-const REACT_OBJECT = /^__bg_react(_dom)?_default\d*$/;
-const WRAPPER = /^__bg_react_(memo|forwardRef)\d*$/;
+// What shims.mjs calls an import: the package, a dollar sign, the name in it.
+const SHIM = /^__bg_\w+\$/;
+const ELEMENT = /^__bg_(react_jsx_runtime\$jsxs?|react_jsx_dev_runtime\$jsxDEV|react\$createElement)\d*$/;
+const FRAGMENT = /^__bg_\w+\$Fragment\d*$/;
+const REACT_OBJECT = /^__bg_react(_dom)?\$default\d*$/;
+const WRAPPER = /^__bg_react\$(memo|forwardRef)\d*$/;
 const ANONYMOUS = /^candidate_default\d*$/;
 
 /** Every node, without recursion: a chain of 100,000 terms is a deep tree. */
@@ -38,7 +40,7 @@ const isClass = (node) => node?.type === "ClassExpression" || node?.type === "Cl
 function shimName(callee) {
   if (callee.type === "Identifier") return callee.name;
   const member = callee.type === "MemberExpression" && !callee.computed && callee.object.type === "Identifier";
-  return member && REACT_OBJECT.test(callee.object.name) ? `__bg_react_${callee.property.name}` : null;
+  return member && REACT_OBJECT.test(callee.object.name) ? `__bg_react$${callee.property.name}` : null;
 }
 
 const isCallOf = (node, pattern) => node?.type === "CallExpression" && pattern.test(shimName(node.callee) ?? "");
@@ -74,7 +76,8 @@ function scopeOf(program) {
 
 function follow(node, scope) {
   let name = null;
-  for (let hops = 0; node?.type === "Identifier" && scope.has(node.name) && hops < MAX_HOPS; hops++) {
+  const leads = () => node?.type === "Identifier" && !SHIM.test(node.name) && scope.has(node.name);
+  for (let hops = 0; leads() && hops < MAX_HOPS; hops++) {
     if (!ANONYMOUS.test(node.name)) name = node.name;
     node = scope.get(node.name);
   }
@@ -210,7 +213,7 @@ function elements(program) {
   const text = [];
   for (const node of walk(program)) {
     if (!isElement(node)) continue;
-    const name = tagName(node.arguments[0])?.replace(/^__bg_react_(?:dom_)?/, "").slice(0, MAX_TEXT_CHARS);
+    const name = tagName(node.arguments[0])?.replace(SHIM, "").slice(0, MAX_TEXT_CHARS);
     if (name && (tags.has(name) || tags.size < MAX_NAMES)) tags.set(name, (tags.get(name) ?? 0) + 1);
     for (const child of childrenOf(node))
       if (child?.type === "Literal" && typeof child.value === "string" && text.length < MAX_TEXTS)
@@ -228,7 +231,7 @@ export function analyse(code) {
     const what = notAComponent(exported, scope);
     const { node, name } = component(exported, scope);
     const facts = {
-      component: name?.startsWith("__bg_") ? null : (name?.slice(0, MAX_TEXT_CHARS) ?? null),
+      component: name?.slice(0, MAX_TEXT_CHARS) ?? null,
       returns_jsx: yieldsElement(node, scope),
       props: propsOf(node),
       ...elements(program),

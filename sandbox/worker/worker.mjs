@@ -2,56 +2,53 @@
 //
 // A candidate is text that is parsed, resolved, linked and looked at; it is never run, and nothing
 // that it names is ever opened.
+//
+// Request: {source, bundle?}. Reply: {status, reason?, diagnostics?, facts?}, and with `bundle: true`
+// where the status is ok: `code`, the bundle as an ES module with the component as its default
+// export; `packages`, the scripts of vendor/ that must be loaded before it, in their order;
+// `classes`, the words of the source that may be Tailwind's.
 
-import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { analyse } from "./analyse.mjs";
 import { tooDeep } from "./depth.mjs";
 import { serve } from "./frames.mjs";
+import { Shims } from "./shims.mjs";
+import { withoutPragmas } from "./source.mjs";
 
 // esbuild's service is a child of ours: it inherits these and nothing else.
 process.env.GOMAXPROCS = "2";
 process.env.GOMEMLIMIT = "256MiB";
 
-const require = createRequire(import.meta.url);
 const esbuild = await import("esbuild");
 
 const MAX_DIAGNOSTICS = 20;
 const MAX_MESSAGE_CHARS = 300;
-const ALLOWED = ["react", "react-dom", "react-dom/client", "react/jsx-runtime", "react/jsx-dev-runtime"];
+const MAX_BUNDLE_BYTES = 768 * 1024; // as it is sent; a reply may have 1 MiB
+const MAX_CLASSES = 2000;
+const MAX_CLASS_CHARS = 200;
 
-/** An ES module with the real export names of a package: a name that is not there is a link error. */
-function shim(specifier) {
-  const stem = `__bg_${specifier.replace(/\W/g, "_")}_`;
-  const names = Object.keys(require(specifier)).filter((name) => /^[A-Za-z_$][\w$]*$/.test(name));
-  const exports = [...new Set(["default", ...names])];
-  return (
-    `var ${exports.map((name) => `${stem}${name} = 0`).join(", ")};\n` +
-    `export { ${exports.map((name) => `${stem}${name} as ${name}`).join(", ")} };\n`
-  );
-}
+const vendored = JSON.parse(readFileSync(new URL("./vendor/names.json", import.meta.url), "utf8"));
+const shims = new Shims(vendored.modules);
+const PACKAGES = shims.specifiers.filter((each) => !/jsx/.test(each)).join(", ");
+const SCRIPT_OF = new Map(Object.entries(vendored.scripts).flatMap(([script, { modules }]) => modules.map((m) => [m, script])));
 
-const SHIMS = new Map(ALLOWED.map((specifier) => [specifier, shim(specifier)]));
-
-const closedWorld = {
+/** Resolves the packages and denies all else; `shim` gives a package's stand-in. */
+const closedWorld = (shim) => ({
   name: "botgrpo",
   setup(build) {
     build.onResolve({ filter: /.*/ }, (args) => {
       const plain = Object.keys(args.with ?? {}).length === 0 && args.kind !== "require-resolve";
       if (args.path === "") return { path: "(empty)", namespace: "denied", warnings: [{ text: "an empty specifier" }] };
-      if (SHIMS.has(args.path) && plain) return { path: args.path, namespace: "shim", sideEffects: false };
+      if (shims.has(args.path) && plain) return { path: args.path, namespace: "shim", sideEffects: false };
       // A warning rather than an error: esbuild puts the specifier's place on it and goes on to link.
-      const text = `cannot resolve "${args.path}": only ${ALLOWED.join(", ")} can be imported`;
+      const text = `cannot resolve "${args.path}": only ${PACKAGES} can be imported`;
       return { path: args.path, namespace: "denied", warnings: [{ text }] };
     });
-    build.onLoad({ filter: /.*/, namespace: "shim" }, (args) => ({ contents: SHIMS.get(args.path), loader: "js" }));
+    build.onLoad({ filter: /.*/, namespace: "shim" }, ({ path }) => ({ contents: shim(path), loader: "js" }));
     // CommonJS, so that no name imported from it can be missing.
     build.onLoad({ filter: /.*/ }, () => ({ contents: "module.exports = {}", loader: "js" }));
   },
-};
-
-/** JSX pragmas would change the runtime or name a package; the byte is replaced, so no position moves. */
-const withoutPragmas = (source) => source.replace(/@(?=jsx(?:Runtime|ImportSource|Frag)?(?![\w$]))/g, " ");
+});
 
 const place = (location) =>
   location && { line: location.line, column: location.column, length: location.length };
@@ -107,16 +104,19 @@ const OPTIONS = {
   logLevel: "silent",
   logOverride: Object.fromEntries(SILENT.map((id) => [id, "silent"])),
   legalComments: "none",
-  plugins: [closedWorld],
 };
 
-async function compile(source) {
+function build(source, shim) {
+  const stdin = { contents: withoutPragmas(source), loader: "tsx", sourcefile: "candidate.tsx" };
+  return esbuild.build({ ...OPTIONS, stdin, plugins: [closedWorld(shim)] });
+}
+
+async function compile(source, wanted) {
   const depth = tooDeep(source);
   if (depth) return { status: "too_large", reason: depth };
-  const stdin = { contents: withoutPragmas(source), loader: "tsx", sourcefile: "candidate.tsx" };
   let built;
   try {
-    built = await esbuild.build({ ...OPTIONS, stdin });
+    built = await build(source, (path) => shims.text(path, source));
   } catch (failure) {
     if (!failure.errors) throw failure; // esbuild itself is gone: not the candidate's doing
     return classify(failure.errors, failure.warnings);
@@ -126,17 +126,42 @@ async function compile(source) {
   // `module.exports = App` gets a default export from the bundler; the candidate wrote none.
   const commonjs = built.metafile.inputs["candidate.tsx"]?.format === "cjs";
   const hasDefault = output.exports.includes("default") && !commonjs;
-  const { component, facts } = analyse(built.outputFiles[0].text);
+  const code = built.outputFiles[0].text;
+  const { component, facts } = analyse(code);
   if (status) return { status, diagnostics, facts };
   if (!hasDefault) return { status: "no_default_export", reason: "the module has no default export", facts };
   if (!component.possible) return { status: "not_a_component", reason: component.reason, facts };
-  return { status: "ok", facts };
+  if (!wanted) return { status: "ok", facts };
+  // Known to link: now a package's thousands of names may stay out of the bundle.
+  if (shims.openEnded(source)) built = await build(source, (path) => shims.object(path));
+  return { ...mountable(built, source), facts };
+}
+
+/** The bundle as a page gets it, the vendor scripts that it needs in their order, its class tokens. */
+function mountable(built, source) {
+  const code = built.outputFiles[0].text;
+  const bytes = JSON.stringify(code).replace(/[\u007f-\uffff]/g, "\\uxxxx").length;
+  if (bytes > MAX_BUNDLE_BYTES) return { status: "too_large", reason: `a bundle of ${bytes} bytes` };
+  const needed = new Set(["react", "react-dom"]); // whatever mounts it needs these
+  for (const [path, { bytesInOutput }] of Object.entries(Object.values(built.metafile.outputs)[0].inputs))
+    if (bytesInOutput && path.startsWith("shim:")) needed.add(SCRIPT_OF.get(path.slice(5)));
+  const packages = Object.keys(vendored.scripts).filter((script) => needed.has(script)).map((script) => `${script}.js`);
+  return { status: "ok", code, packages, classes: classTokens(source) };
+}
+
+/** Whatever stands between blanks and quotes and could be a class, as Tailwind itself looks for them. */
+function classTokens(source) {
+  const found = new Set();
+  for (const [token] of source.matchAll(/[^\s"'`]+/g)) {
+    if (found.size === MAX_CLASSES) break;
+    if (token.length <= MAX_CLASS_CHARS && /^[a-z@*!\-[]/.test(token)) found.add(token);
+  }
+  return [...found];
 }
 
 async function greet() {
-  const react = JSON.parse(readFileSync(new URL("./node_modules/react/package.json", import.meta.url), "utf8"));
   await esbuild.transform(""); // the service is up before the first candidate comes
-  return { node: process.version, esbuild: esbuild.version, react: react.version };
+  return { node: process.version, ...vendored.versions };
 }
 
-await serve(greet, ({ source }) => compile(source));
+await serve(greet, ({ source, bundle }) => compile(source, bundle === true));
