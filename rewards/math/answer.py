@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
 from botgrpo.rewards.math.answer_examples import answer_examples
@@ -104,13 +104,11 @@ def _accepted_integers(rollout: Rollout) -> frozenset[int]:
     return frozenset(_integer(rollout, item) for item in accepted)
 
 
-def _integer(rollout: Rollout, item: object) -> int:
+def _integer(rollout: Rollout, item: Any) -> int:
     """An accepted answer; data sets also store "033" and 33.0."""
-    value = -1
-    if type(item) is int or (isinstance(item, float) and item.is_integer()):
-        value = int(item)
-    elif isinstance(item, str) and item.strip().isdecimal() and len(item) <= 20:
-        value = int(item)
+    is_text = isinstance(item, str) and item.strip().isdecimal() and len(item) <= 20
+    is_number = type(item) is int or (isinstance(item, float) and item.is_integer())
+    value = int(item) if is_text or is_number else -1
     if not 0 <= value <= LARGEST:
         allowed = f'an integer 0..{LARGEST}; other answers take "kind": "expression"'
         _wrong(rollout, f"accepted answer {item!r}", allowed)

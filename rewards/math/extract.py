@@ -82,7 +82,7 @@ def _parts(text: str, thinking: bool) -> tuple[list[tuple[int, int]], tuple[int,
 
 def _tags(text: str) -> list[tuple[int, str]]:
     """(place, tag) of every tag, the last first."""
-    found = []
+    found: list[tuple[int, str]] = []
     at = len(text)
     for _ in range(_FEW):
         at = text.rfind("<", 0, at)
