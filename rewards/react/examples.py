@@ -48,8 +48,18 @@ def complete_examples() -> Sequence[Example]:
     )
 
 
+def judge_examples() -> Sequence[Example]:
+    """For judges that read the code: the right answer, an empty page, and prose."""
+    empty = "export default function Counter() {\n  return <div></div>;\n}\n"
+    return (
+        Example(_fenced("gold", _COUNTER), (0.5, 1.0)),
+        Example(_fenced("empty-page", empty), (-0.3, 0.45), gold=False),
+        Example(_rollout("prose", "I would use a counter."), (-0.3, -0.3), gold=False),
+    )
+
+
 def _example(name: str, code: str, verdict: str) -> Example:
-    return Example(_rollout(name, f"Here it is:\n\n```tsx\n{code}```\n", _ASKED), _RIGHT, verdict)
+    return Example(_fenced(name, code), _RIGHT, verdict)
 
 
 def _tampered(
@@ -60,6 +70,10 @@ def _tampered(
     fence = "```\n" if close else ""
     rollout = _rollout(name, f"Here it is:\n\n```tsx\n{code}{fence}", _ASKED)
     return Example(rollout, _NOTHING, verdict, blames, gold=False)
+
+
+def _fenced(name: str, code: str) -> Rollout:
+    return _rollout(name, f"Here it is:\n\n```tsx\n{code}```\n", _ASKED)
 
 
 def _rollout(name: str, completion: str, reference: Mapping[str, Any] | None = None) -> Rollout:

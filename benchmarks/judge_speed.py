@@ -1,0 +1,103 @@
+"""How fast judging is without a model:  python -m botgrpo.benchmarks.judge_speed [PART ...]
+
+Parts: cached (10,000 judgments read again from the disk), concurrent (500 calls at once against a
+local server that stands in for the model: the wire is real, the opinions are not). Prints medians
+with the range over repeats; nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from botgrpo.benchmarks.speed import report
+from botgrpo.benchmarks.stand_in import StandIn
+from botgrpo.rewards import Rollout, Score
+from botgrpo.rewards.react.code_judge import CodeJudge
+
+_CODE = """import {{ useState }} from "react";
+
+export default function Counter{n}({{ title }}) {{
+  const [n, setN] = useState({n});
+  return (
+    <section>
+      <h2>{{title}}</h2>
+      <button onClick={{() => setN(n + 1)}}>Clicked {{n}} times</button>
+    </section>
+  );
+}}
+"""
+
+
+def opinion(request: Mapping[str, Any]) -> str:
+    """Always the same, in the form that react.code_judge asks for."""
+    lines = [{"line": 8, "impact": -1, "why": "no label"}]
+    return json.dumps({"react": True, "remark": "canned", "lines": lines, "score": 7})
+
+
+def rollouts(count: int) -> list[Rollout]:
+    """`count` completions that differ, so that no answer serves two of them."""
+    return [
+        Rollout(f"r{n}", "g", "Write a counter.", f"```tsx\n{_CODE.format(n=n)}```\n")
+        for n in range(count)
+    ]
+
+
+def judged(reward: CodeJudge, batch: Sequence[Rollout]) -> tuple[float, list[Score]]:
+    """Seconds and scores; all of them must have come."""
+    began = time.perf_counter()
+    scores = asyncio.run(reward.score(batch))
+    seconds = time.perf_counter() - began
+    lost = [score.reason for score in scores if score.outcome is None]
+    if lost:
+        print(f"{len(lost)} unscored: {lost[0]}")
+    return seconds, scores
+
+
+def cached(repeats: int, count: int = 10_000) -> None:
+    """Judgments a second from the cache, with the code's extraction and the score's making."""
+    with tempfile.TemporaryDirectory() as folder, StandIn(opinion) as server:
+        reward = CodeJudge(server.url, "stand-in", cache=folder, concurrency=64)
+        batch = rollouts(count)
+        judged(reward, batch)
+        calls = reward.client.budget.calls
+        rates = [count / judged(reward, batch)[0] for _ in range(repeats)]
+        report(f"{count:,} cached judgments read again", rates, "a second")
+        print(f"{'calls while reading again':42} {reward.client.budget.calls - calls:9}")
+
+
+def concurrent(repeats: int, count: int = 500) -> None:
+    """Calls at once, each answered after half a second."""
+    with StandIn(opinion, latency_s=0.5) as server:
+        seconds, scored = [], 0
+        for _ in range(repeats):
+            reward = CodeJudge(server.url, "stand-in", cache=False, concurrency=count)
+            took_s, scores = judged(reward, rollouts(count))
+            seconds.append(took_s)
+            scored += sum(score.outcome is not None for score in scores)
+        report(f"{count} calls at once, 0.5 s each", seconds, "s")
+        print(f"{'scored of asked':42} {scored:9} of {count * repeats}")
+
+
+PARTS: dict[str, Callable[[int], None]] = {"cached": cached, "concurrent": concurrent}
+
+
+def main() -> int:
+    """Run the parts that are named, or all."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[2])
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART")
+    parser.add_argument("--repeats", type=int, default=5)
+    arguments = parser.parse_args()
+    for part in arguments.parts or PARTS:
+        PARTS[part](arguments.repeats)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
