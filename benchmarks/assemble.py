@@ -86,11 +86,11 @@ def model_folder(config: Config) -> Path:
     return shipped.checkpoint(config.policy.model, config.run.seed) or locate(config.policy.model)
 
 
-def policy(folder: Path) -> Policy:
+def policy(folder: Path, config: Config) -> Policy:
     """The model in `folder`, ready to learn."""
     from botgrpo.trainer.policy import load_policy
 
-    return load_policy(folder)
+    return load_policy(folder, config.policy, seed=config.run.seed)
 
 
 def check(config: Config, *, where: str) -> None:

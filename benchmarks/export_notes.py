@@ -15,7 +15,20 @@ WARM_START = (
 
 def lost(config: Config) -> list[str]:
     """What gets lost whatever the trainer."""
-    return [RESUMPTION, *([WARM_START] if config.policy.warm_start else [])]
+    optim, policy = config.optim, config.policy
+    chosen = {
+        "optim.epochs": optim.epochs > 1,
+        "optim.minibatches": optim.minibatches > 1,
+        "optim.kl": optim.kl > 0,
+        "optim.correction": optim.correction is not None,
+        "policy.lora": policy.lora is not None,
+    }
+    left = ", ".join(name for name, used in chosen.items() if used)
+    return [
+        RESUMPTION,
+        *([WARM_START] if policy.warm_start else []),
+        *([f"{left}: set what that trainer has for it by hand"] if left else []),
+    ]
 
 
 def bullets(lines: Sequence[str], indent: str = "") -> str:

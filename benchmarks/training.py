@@ -39,7 +39,7 @@ def train(config: Config, out: Path, *, resume: bool) -> None:
             "with --out"
         )
     if resume and written.exists() and started:
-        _require_same(written, text)
+        _require_same(written, config)
     out.mkdir(parents=True, exist_ok=True)
     lock = only_writer(out)
     written.write_text(text)
@@ -81,7 +81,7 @@ def _run(config: Config, out: Path, caution: str) -> Any:
     reward, judge = assemble.reward(config), assemble.judge(config)
     run = Run(
         config=config,
-        policy=assemble.policy(folder),
+        policy=assemble.policy(folder, config),
         task=assemble.task(config.task),
         reward=reward,
         judge=judge,
@@ -169,7 +169,7 @@ def _run_for_eval(config: Config, prompts: int) -> Any:
     judge = assemble.judge(config)
     return Run(
         config=config,
-        policy=assemble.policy(folder),
+        policy=assemble.policy(folder, config),
         task=assemble.task(config.task),
         reward=judge,
         judge=judge,
@@ -209,9 +209,11 @@ def plan_text(config: Config) -> str:
     )
 
 
-def _require_same(written: Path, text: str) -> None:
+def _require_same(written: Path, config: Config) -> None:
     """A run is resumed under the configuration that it began with, but may be made longer."""
-    before, now = configs.read_toml(written), configs.parse_text(text)
+    # through the model: what was written before an option existed has its default
+    before = configs.parse(configs.read_toml(written), str(written)).model_dump()
+    now = config.model_dump()
     for data in (before, now):
         data.get("run", {}).pop("steps", None)
     if before != now:

@@ -16,7 +16,9 @@ LAYERS = ("sandbox", "rewards", "trainer", "benchmarks")  # each may import thos
 # Heavy or optional libraries, and the only files that may import them; a folder ends with "/".
 HOMES = {
     "docker": ("sandbox/docker.py", "sandbox/docker_image.py"),
+    "math_verify": ("rewards/math/verify_child.py", "benchmarks/math_speed.py"),
     "playwright": ("sandbox/browser.py",),
+    "peft": ("trainer/lora.py",),
     "ray": ("benchmarks/executors.py",),
     "torch": ("rewards/prm.py", "trainer/", "benchmarks/"),
     "transformers": ("rewards/prm.py", "trainer/", "benchmarks/"),

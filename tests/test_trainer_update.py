@@ -9,8 +9,9 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from botgrpo.sandbox.errors import RunFailed
 from botgrpo.trainer.algorithms import ALGORITHMS
+from botgrpo.trainer.logps import Row, microbatches, token_logps
 from botgrpo.trainer.losses import AGGREGATIONS, clipped, constant, sequence_mean, token_mean
-from botgrpo.trainer.update import Row, microbatches, token_logps, update
+from botgrpo.trainer.update import Settings, update
 
 
 def tiny_model(seed: int = 0) -> LlamaForCausalLM:
@@ -46,17 +47,10 @@ def step(
     max_tokens: int = 16,
 ) -> dict[str, float]:
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    return update(
-        model,
-        optimizer,
-        rows,
-        ALGORITHMS[name],
-        pad_id=0,
-        temperature=1.0,
-        grad_clip=1e9,
-        budget_tokens=budget,
-        max_tokens=max_tokens,
+    how = Settings(
+        pad_id=0, temperature=1.0, max_tokens=max_tokens, budget_tokens=budget, grad_clip=1e9
     )
+    return update(model, optimizer, rows, ALGORITHMS[name], how)
 
 
 def test_clipping_worked_by_hand() -> None:
@@ -119,17 +113,10 @@ def test_a_step_raises_what_was_rewarded() -> None:
         with torch.no_grad():
             before, _ = token_logps(model, rows, pad_id=0, temperature=1.0, autocast=None)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        update(
-            model,
-            optimizer,
-            rows,
-            ALGORITHMS["bot_grpo"],
-            pad_id=0,
-            temperature=1.0,
-            grad_clip=1e9,
-            budget_tokens=10_000,
-            max_tokens=16,
+        how = Settings(
+            pad_id=0, temperature=1.0, max_tokens=16, budget_tokens=10_000, grad_clip=1e9
         )
+        update(model, optimizer, rows, ALGORITHMS["bot_grpo"], how)
         with torch.no_grad():
             after, _ = token_logps(model, rows, pad_id=0, temperature=1.0, autocast=None)
         assert (after.sum() > before.sum()) == (advantage > 0)
@@ -168,3 +155,30 @@ def test_masked_tokens_get_exactly_zero_gradient() -> None:
     clipped(logps, logps.detach(), advantages, row, clip_low=0.2, clip_high=0.2).sum().backward()
     assert logps.grad is not None
     assert logps.grad.tolist() == [-1.0, 0.0, 1.0, 0.0]
+
+
+def test_logits_made_in_pieces_give_the_same_gradient_and_are_never_whole() -> None:
+    rows = some_rows()
+    tokens = sum(len(r.completion_ids) for r in rows)
+    gradients, logps, shapes = [], [], []
+    for pieces in (1 << 26, 4 * 50):
+        model = tiny_model()
+        kept: set[torch.Size] = set()
+
+        def note(x: torch.Tensor, kept: set[torch.Size] = kept) -> torch.Tensor:
+            kept.add(x.shape)
+            return x
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+            logps_N, _ = token_logps(
+                model, rows, pad_id=0, temperature=0.7, autocast=None, chunk_elements=pieces
+            )
+        (logps_N * torch.arange(len(logps_N))).sum().backward()  # type: ignore[no-untyped-call]
+        gradients.append([p.grad for p in model.parameters()])
+        logps.append(logps_N.detach())
+        shapes.append(kept)
+    assert (tokens, 50) in shapes[0]  # kept for the backward pass
+    assert (tokens, 50) not in shapes[1]
+    torch.testing.assert_close(logps[0], logps[1], atol=1e-6, rtol=1e-6)
+    for whole, pieced in zip(*gradients, strict=True):
+        torch.testing.assert_close(whole, pieced, atol=1e-4, rtol=1e-5)

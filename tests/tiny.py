@@ -30,7 +30,13 @@ def tiny_config(**sets: object) -> Config:
         "reward": {"outcomes": {"react.compile": 1.0}},
         "sampling": {"prompts": 2, "group_size": 4, "max_new_tokens": 12},
         "optim": {"learning_rate": 0.01},
-        "run": {"steps": 4, "eval_every": 2, "eval_prompts": 6, "checkpoint_every": 2},
+        "run": {
+            "steps": 4,
+            "eval_every": 2,
+            "eval_prompts": 6,
+            "checkpoint_every": 2,
+            "threads": 1,
+        },
     }
     assignments = [f"{key.replace('__', '.')}={value}" for key, value in sets.items()]
     return configs.parse(configs.override(data, assignments), "tiny")

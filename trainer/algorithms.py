@@ -4,8 +4,9 @@ A method differs from another by its entry here, never by a flag inside a loss. 
 reward reaches a method that knows one number a rollout is part of the entry (`PORTS`): where both
 readings make sense, `NAME` sees the outcome alone and `NAME_mean` the same information as BoT-GRPO.
 
-Every run here takes one step on the batch that it has just sampled, so the ratio is 1 and no clip
-range is reached; the ranges are those of a paper's several updates on one batch.
+With the default of one step on the batch that was just sampled the ratio is 1 and no clip range is
+reached; the ranges are those of a paper's several updates on one batch (`optim.epochs`,
+`optim.minibatches`).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def save(folder: Path, step: int, model: Any, optimizer: Any, state: Mapping[str
     partial.mkdir(parents=True)
     try:
         torch.save(
-            {"model": model.state_dict(), "optimizer": optimizer.state_dict()},
+            {"model": learned(model), "optimizer": optimizer.state_dict()},
             partial / "weights.pt",
         )
         (partial / "state.json").write_text(json.dumps({"step": step, **state}))
@@ -39,7 +39,7 @@ def save(folder: Path, step: int, model: Any, optimizer: Any, state: Mapping[str
         shutil.rmtree(final, ignore_errors=True)
         os.replace(partial, final)
         _flush(folder)
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # torch's writer knows RuntimeError alone
         shutil.rmtree(partial, ignore_errors=True)
         raise RunFailed(
             f"could not write the checkpoint of step {step} in {folder}: {error}. Earlier "
@@ -63,10 +63,22 @@ def latest(folder: Path) -> Path | None:
 def restore(path: Path, model: Any, optimizer: Any) -> dict[str, Any]:
     """Load weights and optimiser in place; returns the saved state with its `step`."""
     weights = torch.load(path / "weights.pt", map_location="cpu", weights_only=True)
-    model.load_state_dict(weights["model"])
+    if set(weights["model"]) != set(learned(model)):
+        raise RunFailed(f"{path} holds the weights of another model; choose another --out")
+    model.load_state_dict(weights["model"], strict=False)
     optimizer.load_state_dict(weights["optimizer"])
     state: dict[str, Any] = json.loads((path / "state.json").read_text())
     return state
+
+
+def learned(model: Any) -> dict[str, Any]:
+    """The part of a model's state that a run changes: all but its frozen parameters."""
+    frozen = {
+        name
+        for name, parameter in model.named_parameters(remove_duplicate=False)
+        if not parameter.requires_grad
+    }
+    return {name: value for name, value in model.state_dict().items() if name not in frozen}
 
 
 def truncate_after(path: Path, step: int) -> None:

@@ -32,8 +32,26 @@ class PolicyConfig(_Frozen):
     model: str = Field(description="shipped checkpoint, cached model name, or folder")
     generate_dtype: Dtype = "float32"
     update_dtype: Dtype = Field("float32", description="autocast; weights stay float32")
+    device: Literal["auto", "cpu", "cuda"] = Field("auto", description="auto: CUDA where it is")
+    gradient_checkpointing: bool = Field(
+        False, description="layers are computed again in the backward pass: less memory, more time"
+    )
+    lora: LoraConfig | None = Field(None, description="train low-rank adapters only; needs peft")
+    chat_options: dict[str, Any] = Field(
+        {}, description="passed to the chat template, for example enable_thinking"
+    )
     warm_start: WarmStartConfig | None = Field(
         None, description="supervised steps before the run, cached by content"
+    )
+
+
+class LoraConfig(_Frozen):
+    """Low-rank adapters on linear layers; the other weights stay as they are, in update_dtype."""
+
+    rank: int = Field(16, ge=1)
+    alpha: int = Field(32, ge=1, description="adapters count alpha / rank")
+    targets: tuple[str, ...] = Field(
+        (), description="names of layers; empty for every linear layer but the output"
     )
 
 
@@ -72,15 +90,21 @@ class RewardConfig(_Frozen):
 
 
 class OptimConfig(_Frozen):
-    """AdamW on the sum of one step's micro-batches."""
+    """AdamW, and how one batch of rollouts becomes steps of it."""
 
     learning_rate: float = Field(3e-4, gt=0)
-    warmup_steps: int = Field(0, ge=0)
+    warmup_steps: int = Field(0, ge=0, description="steps over which the rate rises to its value")
     weight_decay: float = Field(0.0, ge=0)
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.999, ge=0, lt=1)
     grad_clip: float = Field(1.0, gt=0)
     microbatch_tokens: int = Field(8192, ge=1, description="padded tokens in one forward pass")
+    epochs: int = Field(1, ge=1, description="passes over a batch of rollouts; TRL: num_iterations")
+    minibatches: int = Field(1, ge=1, description="optimiser steps in a pass, over its shares")
+    kl: float = Field(0.0, ge=0, description="weight of k3 to the start in the loss; TRL: beta")
+    correction: Literal["token", "sequence", "icepop"] | None = Field(
+        None, description="importance weights for a sampler that differs from the trainer"
+    )
 
 
 class RunConfig(_Frozen):

@@ -26,9 +26,11 @@ from botgrpo.trainer.algorithms import Algorithm, algorithm
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.base import Engine, Sample, Sampling
 from botgrpo.trainer.engines.native import NativeEngine
+from botgrpo.trainer.logps import Row
 from botgrpo.trainer.policy import DTYPES, Policy
+from botgrpo.trainer.reference import Reference
 from botgrpo.trainer.task import Item, Task
-from botgrpo.trainer.update import Row, update
+from botgrpo.trainer.update import Settings, update
 
 EVAL_SEED = 7_919  # one fixed seed: all runs are tested with the same draws on the same prompts
 EVAL_KEY = 1 << 40  # keys of test rollouts lie apart from those of training
@@ -60,6 +62,7 @@ class Run:
     engine: Engine = field(init=False)
     algorithm: Algorithm = field(init=False)
     optimizer: torch.optim.AdamW = field(init=False)
+    reference: Reference | None = field(init=False)
 
     def __post_init__(self) -> None:
         config = self.config
@@ -74,11 +77,12 @@ class Run:
         )
         optim = config.optim
         self.optimizer = torch.optim.AdamW(
-            self.policy.model.parameters(),
+            [p for p in self.policy.model.parameters() if p.requires_grad],
             lr=optim.learning_rate,
             betas=(optim.beta1, optim.beta2),
             weight_decay=optim.weight_decay,
         )
+        self.reference = Reference(self.policy.model) if optim.kl else None
 
     def train(self, *, resume: bool) -> None:
         """Run all steps, or those that are left."""
@@ -125,14 +129,9 @@ class Run:
             self.optimizer,
             self._update_rows(batch, prompt_ids, samples, pieces),
             self.algorithm,
-            pad_id=self.policy.pad_id,
-            temperature=config.sampling.temperature,
-            grad_clip=config.optim.grad_clip,
-            budget_tokens=config.optim.microbatch_tokens,
-            max_tokens=max_tokens,
-            autocast=None
-            if config.policy.update_dtype == "float32"
-            else DTYPES[config.policy.update_dtype],
+            self._settings(),
+            reference=self.reference,
+            shuffle=(config.run.seed, step),
         )
         self.engine.sync()
         updated = clock()
@@ -152,6 +151,22 @@ class Run:
         if step == 1 or step % config.run.eval_every == 0:
             self._log_rollouts(step, rollouts, scores, batch, pieces)
         self.progress("step", {"step": step, **metrics})
+
+    def _settings(self) -> Settings:
+        config, optim = self.config, self.config.optim
+        dtype = config.policy.update_dtype
+        return Settings(
+            pad_id=self.policy.pad_id,
+            temperature=config.sampling.temperature,
+            max_tokens=config.sampling.max_new_tokens,
+            budget_tokens=optim.microbatch_tokens,
+            grad_clip=optim.grad_clip,
+            autocast=None if dtype == "float32" else DTYPES[dtype],
+            epochs=optim.epochs,
+            minibatches=optim.minibatches,
+            kl=optim.kl,
+            correction=optim.correction,
+        )
 
     def _update_rows(
         self,

@@ -1,14 +1,17 @@
-"""One optimiser step: log-probabilities of the sampled tokens, loss, gradient, step.
+"""The update: log-probabilities of the sampled tokens, loss, gradient, step.
 
-Logits are made for completion tokens only, a micro-batch at a time. Rows whose every advantage is 0
-have no gradient and are not computed; they still count in the loss's denominator.
+By default one step over the whole batch, on-policy. With `epochs` and `minibatches` several steps
+over parts of it, whose ratios are against the log-probabilities from before the first. Rows whose
+every advantage is 0 have no gradient and are not computed (unless a KL term gives them one); they
+still count in the loss's denominator.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,58 +20,77 @@ from torch import Tensor
 
 from botgrpo.sandbox.errors import RunFailed
 from botgrpo.trainer.algorithms import Algorithm
-from botgrpo.trainer.losses import AGGREGATIONS, LOSSES
+from botgrpo.trainer.logps import Row, frozen_logps, microbatches, token_logps
+from botgrpo.trainer.losses import AGGREGATIONS, CORRECTIONS, LOSSES, k3
+from botgrpo.trainer.reference import Reference
+
+# below this a sampler's and the trainer's log-probabilities differ by rounding alone, nats
+NIL_NATS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One rollout in the update: prompt, completion, and T advantages and sampler log-probs."""
+class Settings:
+    """How one batch becomes steps.
 
-    prompt_ids: Sequence[int]
-    completion_ids: Sequence[int]
-    advantages_T: np.ndarray
-    sampler_logps_T: np.ndarray
-
-
-def microbatches(rows: Sequence[Row], budget_tokens: int) -> Iterator[list[int]]:
-    """Indices of rows of like length, at most `budget_tokens` padded tokens together."""
-    lengths = [len(r.prompt_ids) + len(r.completion_ids) for r in rows]
-    batch: list[int] = []
-    for i in sorted(range(len(rows)), key=lambda i: (lengths[i], i)):
-        # sorted by length, so the newest row is the width of the padded batch
-        if batch and (len(batch) + 1) * lengths[i] > budget_tokens:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch
-
-
-def token_logps(
-    model: Any,
-    rows: Sequence[Row],
-    *,
-    pad_id: int,
-    temperature: float,
-    autocast: torch.dtype | None,
-) -> tuple[Tensor, Tensor]:
-    """Log-probabilities [N] float32 of all completion tokens, row after row, and their row [N].
-
-    Rows are padded on the right, so a causal model needs no mask: no token sees the padding.
+    Attributes:
+        pad_id: any valid id; no token sees it.
+        temperature: of the sampling, by which the logits are divided here too.
+        max_tokens: the generation cap, by which the aggregation "constant" divides.
+        budget_tokens: padded tokens in one forward pass: bounds memory, not the result.
+        grad_clip: largest norm of a step's gradient.
+        autocast: type of the matrix products; None for that of the weights.
+        epochs: passes over the batch.
+        minibatches: steps in a pass, each over its share of the rollouts, shuffled.
+        kl: weight of k3 against the reference in the loss; 0 for no reference.
+        correction: key into `CORRECTIONS`, for a sampler that is not quite the trainer; or None.
     """
-    device = next(model.parameters()).device
-    sequences = [[*r.prompt_ids, *r.completion_ids] for r in rows]
-    width = max(len(s) for s in sequences)
-    ids_R_S = torch.tensor([s + [pad_id] * (width - len(s)) for s in sequences], device=device)
-    row_N = torch.cat([torch.full((len(r.completion_ids),), i) for i, r in enumerate(rows)])
-    # the logits at a position predict the next token
-    at_N = torch.cat([torch.arange(len(r.completion_ids)) + len(r.prompt_ids) - 1 for r in rows])
-    row_N, at_N = row_N.to(device), at_N.to(device)
-    with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
-        hidden = model.model(input_ids=ids_R_S[:, :-1], use_cache=False).last_hidden_state
-        logits_N_V = model.lm_head(hidden[row_N, at_N])
-    logps_N_V = torch.log_softmax(logits_N_V.float() / temperature, -1)
-    return logps_N_V.gather(1, ids_R_S[row_N, at_N + 1][:, None])[:, 0], row_N
+
+    pad_id: int
+    temperature: float
+    max_tokens: int
+    budget_tokens: int
+    grad_clip: float
+    autocast: torch.dtype | None = None
+    epochs: int = 1
+    minibatches: int = 1
+    kl: float = 0.0
+    correction: str | None = None
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What the steps of an update showed, token by token."""
+
+    losses: list[float] = field(default_factory=list)
+    norms: list[float] = field(default_factory=list)
+    gaps: list[Tensor] = field(default_factory=list)
+    weights: list[Tensor] = field(default_factory=list)
+    clipped: list[Tensor] = field(default_factory=list)
+    kl: list[Tensor] = field(default_factory=list)
+
+    def numbers(self) -> dict[str, float]:
+        """Metrics under TRL's names where it has one; those of a part that is off are absent."""
+        gap_N = torch.cat(self.gaps) if self.gaps else torch.zeros(1)
+        numbers = {
+            "loss": float(np.mean(self.losses)),
+            "grad_norm": float(np.mean(self.norms)),
+            "sampling/sampling_logp_difference/mean": float(gap_N.abs().mean()),
+            "sampling/sampling_logp_difference/max": float(gap_N.abs().max()),
+            # of the trainer's policy from the sampler's, on tokens that the sampler drew
+            "bot/logprob_mismatch/kl_nats": float(k3(torch.zeros_like(gap_N), gap_N).mean()),
+        }
+        if self.weights:
+            weight_N = torch.cat(self.weights)
+            numbers |= {
+                "sampling/importance_sampling_ratio/mean": float(weight_N.mean()),
+                "sampling/importance_sampling_ratio/min": float(weight_N.min()),
+                "sampling/importance_sampling_ratio/max": float(weight_N.max()),
+            }
+        if self.clipped:
+            numbers["clip_ratio/region_mean"] = float(torch.cat(self.clipped).float().mean())
+        if self.kl:
+            numbers["kl"] = float(torch.cat(self.kl).mean())
+        return numbers
 
 
 def update(
@@ -76,67 +98,150 @@ def update(
     optimizer: torch.optim.Optimizer,
     rows: Sequence[Row],
     algorithm: Algorithm,
+    how: Settings,
     *,
-    pad_id: int,
-    temperature: float,
-    grad_clip: float,
-    budget_tokens: int,
-    max_tokens: int,
-    autocast: torch.dtype | None = None,
+    reference: Reference | None = None,
+    shuffle: Sequence[int] = (0,),
 ) -> dict[str, float]:
-    """One on-policy step over `rows` (the kept rollouts that have a token).
+    """All steps over `rows` (the kept rollouts that have a token).
 
     Args:
-        max_tokens: the generation cap, by which the aggregation "constant" divides.
+        reference: what `how.kl` holds the policy to; needed where that is not 0.
+        shuffle: seeds the dealing of rollouts to minibatches.
 
     Returns:
-        loss, grad_norm, and how far the trainer's log-probabilities are from the sampler's.
+        loss and grad_norm (means over the steps), how far the trainer's log-probabilities were
+        from the sampler's before the first, and what else was asked for.
 
     Raises:
-        RunFailed: the loss or the gradient is not finite; the weights are as before.
+        RunFailed: the loss or the gradient is not finite; that step was not taken.
     """
+    several = how.epochs * how.minibatches > 1
+    old = _frozen(model, rows, how) if several else None
+    fixed = None
+    if reference is not None:
+        with reference.model() as start:
+            fixed = _frozen(start, rows, how)
+    seen = _Seen()
+    for picked in deal(len(rows), how.epochs, how.minibatches, shuffle):
+        _step(model, optimizer, rows, picked, old, fixed, algorithm, how, seen)
+    return seen.numbers()
+
+
+def deal(n: int, epochs: int, minibatches: int, seed: Sequence[int]) -> Iterator[list[int]]:
+    """Rows of each step: every epoch deals all of them, shuffled, to `minibatches` shares."""
+    for epoch in range(epochs):
+        order = np.arange(n)
+        if minibatches > 1:
+            order = np.random.default_rng([*seed, epoch]).permutation(n)
+        for share in np.array_split(order, minibatches):
+            if len(share) or not n:  # without rows still a step, that does nothing
+                yield sorted(share.tolist())
+
+
+def _step(
+    model: Any,
+    optimizer: torch.optim.Optimizer,
+    rows: Sequence[Row],
+    picked: Sequence[int],
+    old: dict[int, Tensor] | None,
+    fixed: dict[int, Tensor] | None,
+    algorithm: Algorithm,
+    how: Settings,
+    seen: _Seen,
+) -> None:
+    """One optimiser step over the picked rows."""
     optimizer.zero_grad(set_to_none=True)
-    lengths = torch.tensor([len(r.completion_ids) for r in rows], dtype=torch.int64)
-    all_rows_N = torch.repeat_interleave(torch.arange(len(rows)), lengths)
-    weights_N = AGGREGATIONS[algorithm.aggregation](all_rows_N, len(rows), max_tokens)
-    weights_R = list(torch.split(weights_N, lengths.tolist())) if rows else []
-    active = [i for i, r in enumerate(rows) if np.any(r.advantages_T)]
-    total, gaps = 0.0, []
-    for picked in microbatches([rows[i] for i in active], budget_tokens):
-        indices = [active[i] for i in picked]
+    weights = _weights([rows[i] for i in picked], algorithm, how)
+    weight_of = dict(zip(picked, weights, strict=True))
+    learns = _learning(rows, picked, how)
+    total = 0.0
+    for group in microbatches([rows[i] for i in learns], how.budget_tokens):
+        indices = [learns[i] for i in group]
         batch = [rows[i] for i in indices]
         logps_N, row_N = token_logps(
-            model, batch, pad_id=pad_id, temperature=temperature, autocast=autocast
+            model, batch, pad_id=how.pad_id, temperature=how.temperature, autocast=how.autocast
         )
+        # in the first step the ratio is 1: the log-probabilities are their own past
+        old_N = logps_N.detach() if old is None else torch.cat([old[i] for i in indices])
+        sampler_N = _flat([r.sampler_logps_T for r in batch], logps_N)
         advantages_N = _flat([r.advantages_T for r in batch], logps_N)
-        loss_N = LOSSES[algorithm.loss](
-            logps_N,
-            logps_N.detach(),  # on-policy: one step a batch, so the ratio is 1
-            advantages_N,
-            row_N,
+        surrogate = partial(
+            LOSSES[algorithm.loss],
+            logp_old_N=old_N,
+            advantages_N=advantages_N,
+            row_N=row_N,
             clip_low=algorithm.clip_low,
             clip_high=algorithm.clip_high,
         )
-        loss = (loss_N * torch.cat([weights_R[i] for i in indices]).to(loss_N)).sum()
+        loss_N = surrogate(logps_N)
+        seen.gaps.append(old_N - sampler_N)
+        if old is not None:
+            seen.clipped.append(_silent(surrogate, logps_N) & (advantages_N != 0))
+        if how.correction:
+            weight_N = correction_weights(how.correction, old_N, sampler_N, row_N)
+            loss_N = loss_N * weight_N
+            seen.weights.append(weight_N)
+        if fixed is not None:
+            kl_N = k3(logps_N, torch.cat([fixed[i] for i in indices]))
+            loss_N = loss_N + how.kl * kl_N
+            seen.kl.append(kl_N.detach())
+        loss = (loss_N * torch.cat([weight_of[i] for i in indices]).to(loss_N)).sum()
         loss.backward()  # type: ignore[no-untyped-call]
         total += float(loss.detach())
-        gaps.append((logps_N.detach() - _flat([r.sampler_logps_T for r in batch], logps_N)).abs())
     norm = 0.0
-    if active:
-        norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), grad_clip))
+    if learns:
+        norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), how.grad_clip))
         if not math.isfinite(total) or not math.isfinite(norm):
             raise RunFailed(
-                f"loss {total} and gradient norm {norm}: not finite; no step was taken. The last "
-                "checkpoint is intact: lower optim.learning_rate and go on with --resume"
+                f"loss {total} and gradient norm {norm}: not finite; that step was not taken. The "
+                "last checkpoint is intact: lower optim.learning_rate and go on with --resume"
             )
         optimizer.step()
-    gap_N = torch.cat(gaps) if gaps else torch.zeros(1)
-    return {
-        "loss": total,
-        "grad_norm": norm,
-        "sampling/sampling_logp_difference/mean": float(gap_N.mean()),
-        "sampling/sampling_logp_difference/max": float(gap_N.max()),
-    }
+    seen.losses.append(total)
+    seen.norms.append(norm)
+
+
+def correction_weights(name: str, old_N: Tensor, sampler_N: Tensor, row_N: Tensor) -> Tensor:
+    """Weights [N] of the loss by `CORRECTIONS[name]`: exactly 1 where the two agree to rounding."""
+    agree_N = (old_N - sampler_N).abs() < NIL_NATS
+    return CORRECTIONS[name](old_N, torch.where(agree_N, old_N, sampler_N), row_N)
+
+
+def _learning(rows: Sequence[Row], picked: Sequence[int], how: Settings) -> list[int]:
+    """Those of the picked rows that have a gradient: without an advantage only the KL term has."""
+    return [i for i in picked if how.kl or np.any(rows[i].advantages_T)]
+
+
+def _frozen(model: Any, rows: Sequence[Row], how: Settings) -> dict[int, Tensor]:
+    """By row, log-probabilities under `model` as it is now, of the rows that learn."""
+    learns = _learning(rows, range(len(rows)), how)
+    logps = frozen_logps(
+        model,
+        [rows[i] for i in learns],
+        pad_id=how.pad_id,
+        temperature=how.temperature,
+        autocast=how.autocast,
+        budget_tokens=how.budget_tokens,
+    )
+    return dict(zip(learns, logps, strict=True))
+
+
+def _weights(rows: Sequence[Row], algorithm: Algorithm, how: Settings) -> list[Tensor]:
+    """Each row's share of the loss, [T] a row; all rows count, those without a gradient too."""
+    if not rows:
+        return []
+    lengths = torch.tensor([len(r.completion_ids) for r in rows], dtype=torch.int64)
+    row_N = torch.repeat_interleave(torch.arange(len(rows)), lengths)
+    weights_N = AGGREGATIONS[algorithm.aggregation](row_N, len(rows), how.max_tokens)
+    return list(torch.split(weights_N, lengths.tolist()))
+
+
+def _silent(surrogate: Callable[[Tensor], Tensor], logps_N: Tensor) -> Tensor:
+    """True for tokens from which the clip has taken the gradient, whatever the loss."""
+    leaf_N = logps_N.detach().requires_grad_()
+    (gradient_N,) = torch.autograd.grad(surrogate(leaf_N).sum(), leaf_N)
+    return gradient_N == 0
 
 
 def _flat(pieces: Sequence[np.ndarray], like: Tensor) -> Tensor:

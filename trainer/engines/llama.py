@@ -75,16 +75,16 @@ class LlamaDecoder:
                 cast(
                     torch.cat(
                         [
-                            layer.self_attn.q_proj.weight,
-                            layer.self_attn.k_proj.weight,
-                            layer.self_attn.v_proj.weight,
+                            weight(layer.self_attn.q_proj),
+                            weight(layer.self_attn.k_proj),
+                            weight(layer.self_attn.v_proj),
                         ]
                     )
                 ),
-                cast(layer.self_attn.o_proj.weight),
+                cast(weight(layer.self_attn.o_proj)),
                 cast(layer.post_attention_layernorm.weight),
-                cast(torch.cat([layer.mlp.gate_proj.weight, layer.mlp.up_proj.weight])),
-                cast(layer.mlp.down_proj.weight),
+                cast(torch.cat([weight(layer.mlp.gate_proj), weight(layer.mlp.up_proj)])),
+                cast(weight(layer.mlp.down_proj)),
             )
             for layer in model.model.layers
         ]
@@ -142,6 +142,15 @@ class LlamaDecoder:
             x = x + F.linear(F.silu(gate) * up, layer.down)
         x = F.rms_norm(x[:, -1], (x.shape[-1],), self.norm, self.eps)
         return F.linear(x, self.head)
+
+
+def weight(linear: Any) -> Tensor:
+    """A linear layer's weight, with what a low-rank adapter adds to it."""
+    if not hasattr(linear, "get_delta_weight"):
+        found: Tensor = linear.weight
+        return found
+    merged: Tensor = linear.get_base_layer().weight + linear.get_delta_weight("default")
+    return merged
 
 
 def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -1,0 +1,105 @@
+"""Log-probabilities of sampled tokens, a micro-batch of rollouts at a time.
+
+Logits are made for completion tokens only. Where a micro-batch has more than `CHUNK_ELEMENTS` of
+them, they are made piece by piece and again in the backward pass, so that no tensor of tokens x
+vocabulary is ever whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+CHUNK_ELEMENTS = 1 << 26  # logits at once: 256 MiB in float32
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One rollout in the update: prompt, completion, and T advantages and sampler log-probs."""
+
+    prompt_ids: Sequence[int]
+    completion_ids: Sequence[int]
+    advantages_T: np.ndarray
+    sampler_logps_T: np.ndarray
+
+
+def microbatches(rows: Sequence[Row], budget_tokens: int) -> Iterator[list[int]]:
+    """Indices of rows of like length, at most `budget_tokens` padded tokens together."""
+    lengths = [len(r.prompt_ids) + len(r.completion_ids) for r in rows]
+    batch: list[int] = []
+    for i in sorted(range(len(rows)), key=lambda i: (lengths[i], i)):
+        # sorted by length, so the newest row is the width of the padded batch
+        if batch and (len(batch) + 1) * lengths[i] > budget_tokens:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def token_logps(
+    model: Any,
+    rows: Sequence[Row],
+    *,
+    pad_id: int,
+    temperature: float,
+    autocast: torch.dtype | None,
+    chunk_elements: int = CHUNK_ELEMENTS,
+) -> tuple[Tensor, Tensor]:
+    """Log-probabilities [N] float32 of all completion tokens, row after row, and their row [N].
+
+    Rows are padded on the right, so a causal model needs no mask: no token sees the padding.
+    """
+    head = model.get_output_embeddings()
+    device = head.weight.device
+    sequences = [[*r.prompt_ids, *r.completion_ids] for r in rows]
+    width = max(len(s) for s in sequences)
+    ids_R_S = torch.tensor([s + [pad_id] * (width - len(s)) for s in sequences], device=device)
+    row_N = torch.cat([torch.full((len(r.completion_ids),), i) for i, r in enumerate(rows)])
+    # the logits at a position predict the next token
+    at_N = torch.cat([torch.arange(len(r.completion_ids)) + len(r.prompt_ids) - 1 for r in rows])
+    row_N, at_N = row_N.to(device), at_N.to(device)
+
+    def picked(hidden_N_D: Tensor, target_N: Tensor) -> Tensor:
+        with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
+            logits_N_V = head(hidden_N_D)
+        logps_N_V = torch.log_softmax(logits_N_V.float() / temperature, -1)
+        return logps_N_V.gather(1, target_N[:, None])[:, 0]
+
+    with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
+        hidden = model.base_model(input_ids=ids_R_S[:, :-1], use_cache=False).last_hidden_state
+    hidden_N_D, target_N = hidden[row_N, at_N], ids_R_S[row_N, at_N + 1]
+    size = max(1, chunk_elements // head.weight.shape[0])
+    if len(row_N) <= size:
+        return picked(hidden_N_D, target_N), row_N
+    pieces = zip(torch.split(hidden_N_D, size), torch.split(target_N, size), strict=True)
+    logps = [checkpoint(picked, h, t, use_reentrant=False) for h, t in pieces]
+    return torch.cat(logps), row_N
+
+
+@torch.no_grad()
+def frozen_logps(
+    model: Any,
+    rows: Sequence[Row],
+    *,
+    pad_id: int,
+    temperature: float,
+    autocast: torch.dtype | None,
+    budget_tokens: int,
+) -> list[Tensor]:
+    """Each row's log-probabilities [T] as `model` gives them now, without a gradient."""
+    found: dict[int, Tensor] = {}
+    for picked in microbatches(rows, budget_tokens):
+        batch = [rows[i] for i in picked]
+        logps_N, _ = token_logps(
+            model, batch, pad_id=pad_id, temperature=temperature, autocast=autocast
+        )
+        lengths = [len(r.completion_ids) for r in batch]
+        found.update(zip(picked, torch.split(logps_N, lengths), strict=True))
+    return [found[i] for i in range(len(rows))]
