@@ -13,13 +13,11 @@ import hashlib
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from botgrpo.sandbox.attempt import attempt
+from botgrpo.sandbox.answers import Answers
 from botgrpo.sandbox.backends import chooser
 from botgrpo.sandbox.base import DEFAULT_LIMITS, Limits
 from botgrpo.sandbox.pool import Attempted, Pool
@@ -57,14 +55,31 @@ class Diagnostic:
 
 
 @dataclass(frozen=True, slots=True)
+class Bundle:
+    """An ES module with the component as its default export, and what a page needs beside it.
+
+    `packages` are scripts of the worker's `vendor/`, in their order; `classes` the words of the
+    source that may be Tailwind's.
+    """
+
+    code: str
+    packages: list[str]
+    classes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class CompileResult:
-    """What one source came to. `facts` (see `ReactCompiler.compile`) is empty unless it built."""
+    """What one source came to. `facts` (see `ReactCompiler.compile`) is empty unless it built.
+
+    `bundle` is None unless it was asked for and the status is `ok`.
+    """
 
     status: str
     diagnostics: tuple[Diagnostic, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
     seconds: float = 0.0
+    bundle: Bundle | None = None
 
 
 class ReactCompiler:
@@ -79,11 +94,10 @@ class ReactCompiler:
     ) -> None:
         self._limits = limits
         self._pool = Pool(chooser(backend, limits), workers, limits)
-        self._cache: OrderedDict[bytes, CompileResult] = OrderedDict()
-        self._flying: dict[bytes, Future[Attempted]] = {}
+        self._answers = Answers(_result, lambda result: result.status in _JUDGED, _CACHED_RESULTS)
 
-    async def compile(self, source: str) -> CompileResult:
-        """The result for one source.
+    async def compile(self, source: str, *, bundle: bool = False) -> CompileResult:
+        """The result for one source; with `bundle`, what a page needs to mount it.
 
         `facts` of a built source, read from its syntax tree: `component` (name or None),
         `returns_jsx`, `tags` (name to count), `props` (names), `text` (literal children).
@@ -95,38 +109,10 @@ class ReactCompiler:
             return CompileResult(
                 "too_large", reason=f"over {self._limits.source_kib} KiB of source"
             )
-        key = hashlib.sha256(b"%b\0%d" % (body, attempt())).digest()
-        result = self._cache.get(key)
-        if result is None:
-            attempted = await self._attempted(key, source)
-            try:
-                result = _result(attempted)
-            except (AttributeError, KeyError, TypeError, ValueError):
-                result = CompileResult("infra_error", reason="the worker's reply has another form")
-            if result.status in _JUDGED:
-                self._cache[key] = result
-                if len(self._cache) > _CACHED_RESULTS:
-                    self._cache.popitem(last=False)
-        else:
-            self._cache.move_to_end(key)
+        request: dict[str, Any] = {"source": source, **({"bundle": True} if bundle else {})}
+        key = hashlib.sha256(b"%d" % bundle + body).digest()
+        result = await self._answers.get(key, lambda: self._pool.submit(request))
         return replace(result, seconds=time.perf_counter() - started)
-
-    async def _attempted(self, key: bytes, source: str) -> Attempted:
-        """The work on a source, joined where it is under way: rewards often share a candidate."""
-        while True:
-            flying = self._flying.get(key)
-            if flying is None:
-                flying = self._pool.submit({"source": source})
-                self._flying[key] = flying
-                flying.add_done_callback(lambda _: self._flying.pop(key, None))
-                return await asyncio.wrap_future(flying)
-            try:
-                return await asyncio.shield(asyncio.wrap_future(flying))
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if not flying.cancelled() or (task is not None and task.cancelling()):
-                    raise
-                # whoever asked first gave up while it was queued: ask again
 
     async def aclose(self) -> None:
         """Kill the workers. Calls that still wait raise SandboxUnavailable or are cancelled."""
@@ -147,6 +133,13 @@ class ReactCompiler:
 
 
 def _result(attempted: Attempted) -> CompileResult:
+    try:
+        return _read(attempted)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return CompileResult("infra_error", reason="the worker's reply has another form")
+
+
+def _read(attempted: Attempted) -> CompileResult:
     reply = attempted.reply
     if reply is None:
         return CompileResult(attempted.loss, reason=attempted.detail)
@@ -157,7 +150,8 @@ def _result(attempted: Attempted) -> CompileResult:
     reason = reply.get("reason") or (diagnostics[0].message if diagnostics else "")
     if reply["status"] not in _JUDGED:
         raise ValueError("no such status")
-    return CompileResult(reply["status"], diagnostics, facts, str(reason))
+    bundle = Bundle(reply["code"], reply["packages"], reply["classes"]) if "code" in reply else None
+    return CompileResult(reply["status"], diagnostics, facts, str(reason), bundle=bundle)
 
 
 def _diagnostic(entry: Mapping[str, Any]) -> Diagnostic:

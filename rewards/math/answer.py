@@ -1,20 +1,25 @@
 """`math.answer`: is the final answer of a completion the right one?
 
-An integer 0..999, as AIME asks for, is read exactly in plain Python; nothing that a model wrote is
-ever evaluated.
+An integer 0..999, as AIME asks for, is read exactly in plain Python. Another answer is compared by
+our own grammar and exact arithmetic; what they leave open goes to math-verify, in a process of its
+own, where that is installed. Nothing that a model wrote is evaluated in this process.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
 
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
 from botgrpo.rewards.math.answer_examples import answer_examples
+from botgrpo.rewards.math.answer_expression import judge_expression
 from botgrpo.rewards.math.extract import Found, find_answer
 from botgrpo.rewards.math.integer import LARGEST, judge_integer
 from botgrpo.rewards.math.verdict import Judged, quoted
+from botgrpo.rewards.math.verify_worker import MathVerify, shared_math_verify
 from botgrpo.sandbox.errors import ConfigError
 
 _MISSING = Judged("unparsed", r"no closed <final> or \boxed{} outside of thinking")
@@ -26,12 +31,13 @@ class MathAnswer:
     The reference is `{"accepted": [204]}` where an integer 0..999 is asked, or
     `{"accepted": ["1/2"], "kind": "expression"}`. Verdicts: correct; wrong; invalid (not an answer
     of the asked kind); unparsed (no answer, or none that can be read); ambiguous (two boxes joined
-    by "or" or "and"); budget (too much work to tell). The span is the place of the answer; its
-    value is 0, since the outcome says all. Metrics: `correct`, `answered` (an answer of the asked
-    kind was read) and `truncated`, each 0 or 1.
+    by "or" or "and"); budget (too much work to tell). An expression that only math-verify could
+    tell is unscored where it is not installed. The span is the place of the answer; its value is 0,
+    since the outcome says all. Metrics: `correct`, `answered` (an answer of the asked kind was
+    read) and `truncated`, each 0 or 1. `library` replaces the process's shared math-verify.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, library: MathVerify | None = None) -> None:
         self.spec = RewardSpec(
             name="math.answer",
             version="1",
@@ -39,29 +45,64 @@ class MathAnswer:
             local_range=(0.0, 0.0),
             summary="1 if the final answer is right: an integer 0..999 or an expression",
         )
+        self._library = library or shared_math_verify()
 
     async def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
         """All rollouts. Raises `ConfigError` for a reference of another form."""
-        return [self._score(rollout) for rollout in rollouts]
+        judged = [_judge(rollout) for rollout in rollouts]
+        left = [i for i, case in enumerate(judged) if case.judged is None]
+        if left:
+            asked = await asyncio.gather(*(self._ask(rollouts[i], judged[i]) for i in left))
+            for i, case in zip(left, asked, strict=True):
+                judged[i] = case
+        return [_score(rollout, case) for rollout, case in zip(rollouts, judged, strict=True)]
 
     def examples(self) -> Sequence[Example]:
         """Gold and tampered answers with the verdicts that must come out."""
         return answer_examples()
 
-    def _score(self, rollout: Rollout) -> Score:
+    async def _ask(self, rollout: Rollout, case: _Case) -> _Case:
         started = time.perf_counter()
-        accepted = _accepted_integers(rollout)
-        found = find_answer(rollout.completion, thinking=_opens_thinking(rollout))
-        if found is None:
-            judged = _MISSING
-        elif found.rival is not None:
-            judged = _ambiguous(rollout.completion, found)
-        else:
-            judged = judge_integer(rollout.completion[found.start : found.end], accepted)
-        return _score(rollout, found, judged, time.perf_counter() - started)
+        assert case.found is not None
+        text = rollout.completion[case.found.start : case.found.end]
+        judged = await self._library.judge(text, _accepted_expressions(rollout))
+        return _Case(case.found, judged, case.seconds + time.perf_counter() - started)
 
 
-def _score(rollout: Rollout, found: Found | None, judged: Judged, seconds: float) -> Score:
+class _Case(NamedTuple):
+    """Where a rollout's answer stands and what is said of it, None where that is open."""
+
+    found: Found | None
+    judged: Judged | None
+    seconds: float
+
+
+def _judge(rollout: Rollout) -> _Case:
+    started = time.perf_counter()
+    judge = _judge_of(rollout)
+    found = find_answer(rollout.completion, thinking=_opens_thinking(rollout))
+    if found is None:
+        judged: Judged | None = _MISSING
+    elif found.rival is not None:
+        judged = _ambiguous(rollout.completion, found)
+    else:
+        judged = judge(rollout.completion[found.start : found.end])
+    return _Case(found, judged, time.perf_counter() - started)
+
+
+def _judge_of(rollout: Rollout) -> Callable[[str], Judged | None]:
+    """How an answer is judged, by the kind that the reference asks for."""
+    kind = rollout.reference.get("kind", "integer")
+    if kind == "integer":
+        return partial(judge_integer, accepted=_accepted_integers(rollout))
+    if kind == "expression":
+        return partial(judge_expression, accepted=_accepted_expressions(rollout))
+    _wrong(rollout, f"kind = {kind!r}", '"integer" (the default) or "expression"')
+
+
+def _score(rollout: Rollout, case: _Case) -> Score:
+    found, judged, seconds = case
+    assert judged is not None
     correct = float(judged.verdict == "correct")
     spans: tuple[Span, ...] = ()
     if found is not None:
@@ -97,11 +138,23 @@ def _opens_thinking(rollout: Rollout) -> bool:
     return prompt[-32:].rstrip().endswith("<think>")
 
 
-def _accepted_integers(rollout: Rollout) -> frozenset[int]:
+def _accepted(rollout: Rollout) -> Sequence[Any]:
     accepted = rollout.reference.get("accepted")
     if not isinstance(accepted, list | tuple) or not accepted:
         _wrong(rollout, f"accepted = {accepted!r}", 'a list, as in {"accepted": [204]}')
-    return frozenset(_integer(rollout, item) for item in accepted)
+    return accepted
+
+
+def _accepted_integers(rollout: Rollout) -> frozenset[int]:
+    return frozenset(_integer(rollout, item) for item in _accepted(rollout))
+
+
+def _accepted_expressions(rollout: Rollout) -> tuple[str, ...]:
+    accepted = _accepted(rollout)
+    for item in accepted:
+        if isinstance(item, bool) or not isinstance(item, str | int | float):
+            _wrong(rollout, f"accepted answer {item!r}", 'text such as "1/2", or a number')
+    return tuple(map(str, accepted))
 
 
 def _integer(rollout: Rollout, item: Any) -> int:

@@ -18,11 +18,14 @@ def answer_examples() -> Sequence[Example]:
         _gold("final", _WORK + "<final>204</final>"),
         _gold("box", _WORK + "So it is $\\boxed{204}$."),
         _gold("dress", _WORK + "\\[ \\boxed{\\text{0204}^\\circ} \\]"),
+        _gold("value", "\\boxed{\\frac{1}{2}}", _HALF),
         _tampered("digit", _WORK + "<final>214</final>", "wrong"),
         _tampered("not-done", _WORK + "<final>12 \\cdot 17</final>", "invalid"),
         _tampered("range", _WORK + "\\boxed{20400}", "invalid"),
         _tampered("two", _WORK + "\\boxed{204} or \\boxed{205}", "ambiguous"),
         _tampered("thought", "<think>so \\boxed{204}</think> I could not solve it.", "unparsed"),
+        _tampered("other-value", "\\boxed{\\frac{1}{3}}", "wrong", _HALF),
+        _tampered("tower", "\\boxed{9^{9^{9^{9}}}}", "budget", _HALF),
         _tampered("cut", _WORK + "\\boxed{204", "unparsed"),
     )
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from botgrpo.rewards.math.verdict import Judged, quoted
+from botgrpo.rewards.math.verdict import CORRECT, Judged, quoted
 
 LARGEST = 999
 _LONGEST = 300  # code points; what is longer is no number in its dress
 _LAYERS = 10
-CORRECT = Judged("correct")
 
 _SIGNS = {**dict.fromkeys("−﹣－", "-"), "＋": "+", "．": ".", "，": ",", "＝": "=", "°": r"^\circ"}
 _INVISIBLE = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
@@ -93,7 +92,7 @@ def _undress(text: str) -> str:
             text = wrapped[1] if wrapped[1] is not None else wrapped[2]
         for suffix in (_MODULUS, _DEGREES):
             text = suffix.sub("", text)
-        text = _without_unit(text)
+        text, _ = split_unit(text)
         if text.endswith(".") and text[:-1].strip():
             text = text[:-1]
         text = text.strip()
@@ -112,10 +111,11 @@ def _value_side(text: str) -> str:
     return right if sign and named and "=" not in right else text
 
 
-def _without_unit(text: str) -> str:
-    """`text` without the known units after its number; other words stay and make it no number."""
+def split_unit(text: str) -> tuple[str, str]:
+    """(`text` without the known units after its number, those units); other words stay."""
     unit = _DRESSED_UNIT.search(text) or _PLAIN_UNIT.search(text)
     if unit is None or unit.start() == 0:
-        return text
+        return text, ""
     words = unit[unit.lastindex or 0].lower().replace(".", " ").split()
-    return text[: unit.start()] if words and all(map(_UNIT.fullmatch, words)) else text
+    known = words and all(map(_UNIT.fullmatch, words))
+    return (text[: unit.start()], " ".join(words)) if known else (text, "")

@@ -17,6 +17,9 @@ class Judged:
     scored: bool = True
 
 
+CORRECT = Judged("correct")
+
+
 def quoted(text: str) -> str:
     """At most 60 characters of an answer on one line, for a reason."""
     text = " ".join(text[:200].split())

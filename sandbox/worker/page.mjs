@@ -3,13 +3,13 @@
 /** The document: vendored packages as classic scripts, then the candidate as a module. */
 export const PAGE = (packages, css) => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>candidate</title><link rel="icon" href="data:,">
-<style>${css.replaceAll("</", "<\\/")}</style></head><body><div id="root"></div>
+<style>${css}</style></head><body><div id="root"></div>
 ${packages.map((name) => `<script src="/vendor/${name}"></script>`).join("\n")}
 <script type="module">
 const packages = globalThis.__botgrpo;
 const { createElement } = packages["react"];
 const { createRoot } = packages["react-dom/client"];
-const { flushSync } = packages["react-dom"] ?? { flushSync: (f) => f() };
+const { flushSync } = packages["react-dom"];
 const root = document.getElementById("root");
 const { default: Candidate } = await import("/candidate.js");
 const kind = typeof Candidate;

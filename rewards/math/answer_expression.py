@@ -1,0 +1,108 @@
+r"""An answer that is an expression: the same words, or the same value by our own exact arithmetic.
+
+What neither our grammar reads nor our arithmetic decides stays open (None); the caller may ask a
+library, in a process of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from botgrpo.rewards.math.equality import equal
+from botgrpo.rewards.math.expression import parse
+from botgrpo.rewards.math.integer import split_unit
+from botgrpo.rewards.math.tree import Budget, Expr, OverBudget, ParseError, Text
+from botgrpo.rewards.math.verdict import CORRECT, Judged, quoted
+
+LONGEST = 2000  # code points of an answer that is looked at
+_TEXT = re.compile(r"\\(?:text\w{0,2}|mathrm|mathbf|mbox)\s*\{([^{}\\]*)\}")
+_DRESS = re.compile(r"\\[()\[\]]|\\?\$|\\(?:displaystyle|left|right)(?![A-Za-z])|\.\s*\Z")
+_BOLD = re.compile(r"\s*\*\*(.*)\*\*\s*", re.DOTALL)
+_SPACE = re.compile(r"\\[,;:! ]|[\s~]")
+_CIRCULAR = re.compile("sin|cos|tan|cot|sec|csc")  # there a degree sign changes the value
+_DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\}|\\degree)|\\degree|°")
+_MEMBER = re.compile(r"\s*[A-Za-z]\s*\\in(?![A-Za-z])")
+_UNIT = re.compile(
+    r"\\(?:text|textrm|mathrm|mbox)\s*\{(?!\s*(?:hundred|thousand|[mb]illion|dozen|percent))"
+    r"\s*([A-Za-z][A-Za-z .]*)\}(?:\s*\^\{?[23]\}?)?\s*\Z"
+)
+_WORDS = re.compile(r"\s*[A-Za-z]+(?:[\s.,;:'’!?-]+[A-Za-z]+)*\s*[.!?]?\s*")
+
+
+def judge_expression(text: str, accepted: Sequence[str]) -> Judged | None:
+    """The verdict on an answer where one of the expressions `accepted` is right; None is open.
+
+    Never raises; bounded by counted operations.
+    """
+    if len(text) > LONGEST:
+        return Judged("budget", f"an answer of {len(text)} characters")
+    if (bold := _BOLD.fullmatch(text)) is not None:
+        text = bold[1]
+    literal = _literal(text)
+    if not literal:
+        return Judged("unparsed", "an empty answer")
+    if any(literal == _literal(gold) for gold in accepted):
+        return CORRECT
+    difference = f"{quoted(text)}, accepted: {', '.join(map(quoted, accepted))}"
+    if _is_letter(literal) and all(_is_letter(_literal(gold)) for gold in accepted):
+        return Judged("wrong", difference)
+    try:
+        if _is_words(text) or all(map(_is_words, accepted)):
+            same_kind = _is_words(text) and any(map(_is_words, accepted))
+            return Judged("wrong" if same_kind else "invalid", difference)
+        results = [_same(text, gold) for gold in accepted]
+    except OverBudget as error:
+        return Judged("budget", f"{quoted(text)}: {error}")
+    if True in results:
+        return CORRECT
+    return None if None in results else Judged("wrong", difference)
+
+
+def _same(text: str, gold: str) -> bool | None:
+    """Whether both are one value; None where one is unreadable or it cannot be told."""
+    (bare, unit), (gold_bare, gold_unit) = _bare(text), _bare(gold)
+    answer, wanted = _read(bare), _read(gold_bare)
+    if answer is None or wanted is None or (unit and gold_unit and unit != gold_unit):
+        return None
+    return equal(wanted, answer, Budget())
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> Expr | None:
+    try:
+        return parse(text, budget=Budget())
+    except ParseError:
+        return None
+
+
+def _bare(text: str) -> tuple[str, str]:
+    """(the expression without dress, degrees and unit, the unit)."""
+    text = _MEMBER.sub("", _DRESS.sub(" ", text), count=1).strip()
+    if _CIRCULAR.search(text) is None:
+        text = _DEGREES.sub("", text).strip()
+    bare, unit = split_unit(text)
+    if not unit and (named := _UNIT.search(text)) is not None and named.start() > 0:
+        bare, unit = text[: named.start()], named[1].lower().strip()
+    return bare, unit
+
+
+def _literal(text: str) -> str:
+    """What two answers share that are written alike; words regardless of case."""
+    text = _SPACE.sub("", _TEXT.sub(r"\1", _DRESS.sub("", text))).rstrip(".")
+    if len(text) == 3 and text[0] == "(" and text[2] == ")":  # a choice, (C)
+        text = text[1]
+    return text.casefold() if len(text) > 1 and text.isalpha() else text
+
+
+def _is_letter(literal: str) -> bool:
+    return len(literal) == 1 and literal.isalpha()
+
+
+def _is_words(text: str) -> bool:
+    """Words where our grammar sees no formula: Sunday, no solution."""
+    if _WORDS.fullmatch(_TEXT.sub(r"\1", _DRESS.sub("", text))) is None:
+        return False
+    tree = _read(text)
+    return tree is None or isinstance(tree, Text)

@@ -1,0 +1,194 @@
+"""Does a candidate that compiles also run? Mounted in Chromium, photographed, and told apart.
+
+Status, the first that applies: `too_large` (elements), `not_a_component`, `runtime_error` (an error
+that nobody caught, a page that left, a renderer that died), `hang`, `blank` (no text, image or
+control that differs from its background), then `ok`; `infra_error` means that nobody could tell. A
+page that hangs or dies counts only if a second try in a fresh browser repeats it.
+
+The page has no network, an origin, a context and a clock of its own. The clock is paused and moved
+by hand, `Math.random` is seeded, animations are brought to their end: a page that depends on
+nothing else gives the same picture each time. Two pictures that differ are noted.
+
+Chromium's own sandbox is off: the walls around the whole worker (see `base.py`) stand in for it. A
+page that breaks out of its renderer reaches the worker's process and nothing beyond; the worker is
+replaced after every few hundred pages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import json
+import os
+import threading
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+from botgrpo.sandbox import chromium
+from botgrpo.sandbox.answers import Answers
+from botgrpo.sandbox.backends import chooser
+from botgrpo.sandbox.base import Limits, Program
+from botgrpo.sandbox.pool import Attempted, Pool
+from botgrpo.sandbox.react import Bundle, CompileResult, ReactCompiler, shared_compiler
+
+BROWSER = Program(
+    "browser",
+    "browser.mjs",
+    chromium.files,
+    (str(chromium.PLAYWRIGHT), str(chromium.CHROMIUM)),
+    proc=True,
+)
+BROWSER_LIMITS = Limits(
+    wall_s=20.0,
+    memory_mib=1024,
+    cpus=2,
+    pids=256,
+    disk_mib=64,
+    open_files=1024,
+    reply_kib=8192,
+    candidates=200,
+)
+_CACHED_PAGES = 512
+_JUDGED = frozenset(
+    ("ok", "blank", "hang", "runtime_error", "not_a_component", "too_large", "timeout", "oom")
+)
+_TRY_AGAIN = frozenset(("hang", "crash"))
+
+
+@dataclass(frozen=True, slots=True)
+class PageResult:
+    """What a mounted page came to.
+
+    Attributes:
+        status: see above.
+        reason: the first error, or what is wrong, in words.
+        png: the 1280 x 800 picture; None where there is none.
+        text: what can be read on the page, at most 20,000 characters.
+        nodes: elements of the document.
+        height_px: of the whole document; the picture shows the first 800.
+        errors: messages of uncaught errors, in their order.
+        console: what the page logged, each line with its kind.
+        notes: what was refused or noticed: "dialog dismissed", "popup closed", "navigation
+            blocked", "request blocked", "rejected: ...", "download refused", "nondeterministic".
+        seconds: from the call, waiting included.
+    """
+
+    status: str
+    reason: str = ""
+    png: bytes | None = None
+    text: str = ""
+    nodes: int = 0
+    height_px: int = 0
+    errors: tuple[str, ...] = ()
+    console: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+class ReactBrowser:
+    """Compiles untrusted React sources and mounts what compiles, in isolated warm workers.
+
+    Nothing starts before the first call. Serves any number of event loops and tasks. `compiler`
+    replaces the process's shared one. Raises ConfigError for a backend that does not exist.
+    """
+
+    def __init__(
+        self,
+        backend: str = "auto",
+        workers: int = 1,
+        limits: Limits = BROWSER_LIMITS,
+        compiler: ReactCompiler | None = None,
+    ) -> None:
+        self._compiler = compiler or shared_compiler(backend)
+        self._pool = Pool(chooser(backend, limits, BROWSER), workers, limits)
+        self._answers = Answers(_page, lambda page: page.status in _JUDGED, _CACHED_PAGES)
+
+    async def render(self, source: str) -> tuple[CompileResult, PageResult | None]:
+        """What the compiler says of a source and, where it says `ok`, what the page came to.
+
+        Raises SandboxUnavailable when nothing can be isolated here or there is no Chromium.
+        """
+        compiled = await self._compiler.compile(source, bundle=True)
+        return compiled, None if compiled.bundle is None else await self.mount(compiled.bundle)
+
+    async def mount(self, bundle: Bundle) -> PageResult:
+        """What the page of one bundle came to. Raises SandboxUnavailable as `render` does."""
+        started = time.perf_counter()
+        request = {
+            "code": bundle.code,
+            "packages": list(bundle.packages),
+            "classes": list(bundle.classes),
+        }
+        key = hashlib.sha256(json.dumps(request).encode()).digest()
+        page = await self._answers.get(key + b"1", lambda: self._pool.submit(request))
+        if page.status in _TRY_AGAIN:
+            page = _agreed(
+                page, await self._answers.get(key + b"2", lambda: self._pool.submit(request))
+            )
+        return replace(page, seconds=time.perf_counter() - started)
+
+    async def aclose(self) -> None:
+        """Kill the browsers. Calls that still wait raise SandboxUnavailable or are cancelled."""
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """As `aclose`, for callers without an event loop. The shared compiler stays."""
+        self._pool.close()
+
+    def describe(self) -> dict[str, Any]:
+        """For the manifest; starts a browser if none has run yet. Raises SandboxUnavailable."""
+        if not self._pool.versions:
+            self._pool.warm().result()
+        return {**self._pool.backend().describe(), "versions": dict(self._pool.versions)}
+
+
+def _agreed(first: PageResult, second: PageResult) -> PageResult:
+    """A page that died twice has failed; one that did something else the second time has not."""
+    if second.status == "crash" == first.status:
+        return replace(second, status="runtime_error")
+    if second.status in _TRY_AGAIN and second.status != first.status:
+        return PageResult("infra_error", f"first {first.status}, then {second.status}")
+    return second
+
+
+def _page(attempted: Attempted) -> PageResult:
+    reply = attempted.reply
+    if reply is None:
+        return PageResult(attempted.loss, attempted.detail)
+    try:
+        png = None if reply["png"] is None else base64.b64decode(reply["png"], validate=True)
+        if reply["status"] not in _JUDGED | _TRY_AGAIN:
+            raise ValueError("no such status")
+        return PageResult(
+            reply["status"],
+            str(reply["reason"]),
+            png,
+            str(reply["text"]),
+            int(reply["nodes"]),
+            int(reply["height"]),
+            errors=tuple(map(str, reply["errors"])),
+            console=tuple(map(str, reply["console"])),
+            notes=tuple(map(str, reply["notes"])),
+        )
+    except (KeyError, TypeError, ValueError, binascii.Error):
+        return PageResult("infra_error", "the worker's reply has another form")
+
+
+_shared: dict[tuple[str, int], ReactBrowser] = {}
+_shared_lock = threading.Lock()
+
+
+def shared_browser(backend: str = "auto", workers: int = 1) -> ReactBrowser:
+    """The process's one browser for this backend and number of workers; lives as long as it."""
+    with _shared_lock:
+        key = (backend, workers)
+        if key not in _shared:
+            _shared[key] = ReactBrowser(backend, workers)
+        return _shared[key]
+
+
+# A forked child has none of its parent's threads: it must make browsers of its own.
+os.register_at_fork(after_in_child=_shared.clear)
