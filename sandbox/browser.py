@@ -106,6 +106,11 @@ class ReactBrowser:
         self._pool = Pool(chooser(backend, limits, BROWSER), workers, limits)
         self._answers = Answers(_page, lambda page: page.status in _JUDGED, _CACHED_PAGES)
 
+    async def ready(self) -> None:
+        """Return once a browser has answered. Raises SandboxUnavailable if none can."""
+        if not self._pool.versions:
+            await asyncio.wrap_future(self._pool.warm())
+
     async def render(self, source: str) -> tuple[CompileResult, PageResult | None]:
         """What the compiler says of a source and, where it says `ok`, what the page came to.
 

@@ -4,18 +4,20 @@ Local rule: each blamed place gets -1. Of syntax errors only the first counts, s
 later ones mostly follow from it; every import that does not resolve or link counts, once a place.
 A second declaration is blamed, not the first; of two tags that do not match both are, since either
 may be the wrong one. A source that has no code, no default export or a
-default export that is no component has no place to blame: no spans.
+default export that is no component has no place to blame: no spans. Nor has a page that fails.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
-from botgrpo.rewards.react.examples import compile_examples
+from botgrpo.rewards.react.examples import compile_examples, mounted_examples
 from botgrpo.rewards.react.extract import Extraction, extract
 from botgrpo.rewards.spans import TextMap
+from botgrpo.sandbox.browser import PageResult, ReactBrowser, shared_browser
 from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.react import (
     CompileResult,
@@ -26,35 +28,56 @@ from botgrpo.sandbox.react import (
 )
 
 _TAG_MISMATCH = "Unexpected closing "
+_NO_CODE = CompileResult("no_code", reason="no code block that may hold React")
 
 
 class ReactCompile:
     """1 if the React source in the completion compiles to a component, else 0; -1 on the places.
 
-    Verdicts: no_code, syntax, resolve, link, no_default_export, not_a_component, too_large,
-    timeout, oom, crash, ok; infra_error is unscored. Where nothing can be isolated every rollout
-    is unscored with the reason. `compiler` replaces the process's shared one.
+    With `mount` the component must also run: its page is opened in Chromium. Verdicts: no_code,
+    syntax, resolve, link, no_default_export, not_a_component, too_large, timeout, oom, crash,
+    mounted also runtime_error, hang, blank; ok; infra_error is unscored. Where nothing can be
+    isolated, or no browser is there, every rollout is unscored with the reason. `compiler` and
+    `browser` replace the process's shared ones.
     """
 
-    def __init__(self, backend: str = "auto", compiler: ReactCompiler | None = None) -> None:
+    def __init__(
+        self,
+        backend: str = "auto",
+        mount: bool = False,
+        compiler: ReactCompiler | None = None,
+        browser: ReactBrowser | None = None,
+    ) -> None:
         self.spec = RewardSpec(
             name="react.compile",
             version="2",
             outcome_range=(0.0, 1.0),
             local_range=(-1.0, 0.0),
-            needs=("sandbox",),
+            needs=("sandbox", "browser") if mount or browser else ("sandbox",),
             summary="1 if the React source compiles to a component, -1 on the places that stop it",
         )
         self._compiler = compiler or shared_compiler(backend)
+        self._browser = browser or (shared_browser(backend) if mount else None)
 
     async def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
-        """All rollouts at once; the compiler queues what exceeds its workers."""
-        judged = await asyncio.gather(*(judge(self._compiler, r.completion) for r in rollouts))
-        return [_score(r, e, result) for r, (e, result) in zip(rollouts, judged, strict=True)]
+        """All rollouts at once; compiler and browser queue what exceeds their workers."""
+        if self._browser is not None:
+            try:
+                await self._browser.ready()
+            except SandboxUnavailable as error:  # else only those that do not compile would count
+                return [Score.unscored(rollout.id, str(error)) for rollout in rollouts]
+        return list(await asyncio.gather(*map(self._one, rollouts)))
+
+    async def _one(self, rollout: Rollout) -> Score:
+        if self._browser is None:
+            return _score(rollout, *await judge(self._compiler, rollout.completion))
+        code, result, page = await judge_mounted(self._browser, rollout.completion)
+        score = _score(rollout, code, result)
+        return score if page is None else _mounted(score, page)
 
     def examples(self) -> Sequence[Example]:
         """Gold and tampered answers with the verdicts that must come out."""
-        return compile_examples()
+        return compile_examples() if self._browser is None else mounted_examples()
 
 
 async def judge(
@@ -63,11 +86,24 @@ async def judge(
     """The code of a completion and what the compiler says of it; never raises for a candidate."""
     code = extract(completion)
     if code is None:
-        return None, CompileResult("no_code", reason="no code block that may hold React")
+        return None, _NO_CODE
     try:
         return code, await compiler.compile(code.code)
     except SandboxUnavailable as error:
         return code, CompileResult("infra_error", reason=str(error))
+
+
+async def judge_mounted(
+    browser: ReactBrowser, completion: str
+) -> tuple[Extraction | None, CompileResult, PageResult | None]:
+    """As `judge`, and what its page came to; None where it did not compile."""
+    code = extract(completion)
+    if code is None:
+        return None, _NO_CODE, None
+    try:
+        return code, *await browser.render(code.code)
+    except SandboxUnavailable as error:
+        return code, CompileResult("infra_error", reason=str(error)), None
 
 
 def compile_metrics(
@@ -93,6 +129,23 @@ def _score(rollout: Rollout, code: Extraction | None, result: CompileResult) -> 
         spans=() if code is None else blame(code, result.diagnostics, rollout),
         metrics=compile_metrics(rollout, code, result),
         seconds=result.seconds,
+    )
+
+
+def _mounted(score: Score, page: PageResult) -> Score:
+    """The score of a source that compiles, given what its page came to."""
+    seconds = score.seconds + page.seconds
+    if page.status == "infra_error":
+        return Score.unscored(score.id, page.reason, seconds=seconds)
+    ok = float(page.status == "ok")
+    metrics = {**score.metrics, "mounted": ok}
+    return replace(
+        score,
+        outcome=ok,
+        verdict=page.status,
+        reason=page.reason,
+        metrics=metrics,
+        seconds=seconds,
     )
 
 

@@ -38,6 +38,17 @@ def compile_examples() -> Sequence[Example]:
     )
 
 
+def mounted_examples() -> Sequence[Example]:
+    """For react.compile with `mount`: what compiles, and fails only when it runs."""
+    return (
+        *compile_examples(),
+        _tampered("undefined", "<h2>{title}</h2>", "<Heading />", "runtime_error"),
+        _tampered("render-loop", "  return (", "  setN(n + 1);\n  return (", "runtime_error"),
+        _tampered("object-as-child", "{title}", "{{ title }}", "runtime_error"),
+        _tampered("nothing-shown", "<section>", "<section hidden>", "blank"),
+    )
+
+
 def complete_examples() -> Sequence[Example]:
     """For react.complete: the right answer, one without an element, one that does not compile."""
     return (
