@@ -141,6 +141,14 @@ def _rewards(commands: object) -> None:
         "--in", required=True, dest="input", metavar="R.jsonl", help="or - for stdin"
     )
     score.add_argument("--out", default="-", metavar="S.jsonl", help="default: standard output")
+    score.add_argument("--html", metavar="V.html", help="a page that shows every score, offline")
+    score.add_argument(
+        "--repeat",
+        type=int,
+        default=1,
+        metavar="N",
+        help="score N times: does it agree with itself?",
+    )
     score.add_argument("--tokenizer", metavar="T", help="folder that supplies tokens where absent")
     score.add_argument("--backend", default="auto", choices=BACKEND_NAMES, help=BACKENDS)
 

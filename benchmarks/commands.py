@@ -115,14 +115,14 @@ def algorithms_show(arguments: Namespace) -> int:
 
 def score(arguments: Namespace) -> int:
     from botgrpo.benchmarks import scoring
-    from botgrpo.rewards.records import read_rollouts, write_scores
+    from botgrpo.benchmarks.stability import stability, stability_text
+    from botgrpo.rewards.records import read_rollouts, write_records
     from botgrpo.rewards.registry import build
 
     reward = build(arguments.reward, defaults={"backend": arguments.backend})
-    if arguments.out != "-":
-        Path(arguments.out).open(
-            "a"
-        ).close()  # a path that cannot be written is found before the work
+    for path in (arguments.out, arguments.html):
+        if path not in ("-", None):
+            Path(path).open("a").close()  # what cannot be written is found before the work
     rollouts = read_rollouts(arguments.input)
     if arguments.tokenizer:
         from transformers import AutoTokenizer
@@ -131,10 +131,23 @@ def score(arguments: Namespace) -> int:
 
         tokenizer = AutoTokenizer.from_pretrained(locate(arguments.tokenizer))
         rollouts = scoring.with_tokens(rollouts, tokenizer)
-    scores = scoring.score(reward, rollouts)
-    write_scores(arguments.out, scores)
-    missing = sum(s.outcome is None for s in scores)
+
+    def progress(number: int) -> None:
+        if arguments.repeat > 1:
+            print(f"pass {number} of {arguments.repeat}", file=sys.stderr)
+
+    passes = scoring.score(reward, rollouts, arguments.repeat, progress)
+    write_records(arguments.out, scoring.records(passes))
+    if arguments.html:
+        from botgrpo.benchmarks.view import write_view
+
+        write_view(arguments.html, reward.spec, rollouts, passes)
+    missing = sum(s.outcome is None for s in passes[0])
     print(f"{len(rollouts)} rollouts scored, {missing} unscored", file=sys.stderr)
+    if arguments.repeat > 1:
+        spec = reward.spec
+        lines = stability_text(stability(passes), spec.name, deterministic=spec.deterministic)
+        print("\n".join(lines), file=sys.stderr)
     return 0
 
 

@@ -45,6 +45,6 @@ def verdict_mix(suite: SuiteResult, arm: str) -> tuple[list[int], dict[str, Floa
 
 def verdict_classes(names: set[str]) -> dict[str, str]:
     """CSS class of each verdict: the known ones keep theirs from report to report."""
-    known = {name: f"v{i}" for i, name in enumerate(ORDER)}
-    others = sorted(names - set(ORDER))
+    known = {name: f"v{i}" for i, name in enumerate(ORDER)} | {"correct": "v0"}
+    others = sorted(names - set(known))
     return known | {name: f"v{1 + i % (len(ORDER) - 2)}" for i, name in enumerate(others)}
