@@ -5,6 +5,7 @@ A question is independent of the endpoint; `body` turns it into an OpenAI-compat
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -94,6 +95,7 @@ def _content(parts: Sequence[str | bytes]) -> str | list[dict[str, Any]]:
     ]
 
 
+@functools.cache  # making a schema takes longer than all else that a cached answer needs
 def _schema(form: type[BaseModel], structured: str) -> dict[str, Any]:
     schema = form.model_json_schema()
     if structured == "response_format":

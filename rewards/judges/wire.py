@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import itertools
 import json
 import math
-from collections.abc import Mapping
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -18,6 +22,7 @@ from botgrpo.rewards.judges.question import Reply
 from botgrpo.rewards.judges.settings import Settings
 
 _LONGEST_ANSWER = 4 * 2**20  # bytes; an endpoint that never stops is cut here
+_EACH_CLIENT = 32  # connections, about
 _SHOWN = 200  # characters of an error that an endpoint explains
 
 
@@ -34,16 +39,23 @@ class Wire:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._client = httpx2.AsyncClient(
-            timeout=settings.timeout_s,
-            limits=httpx2.Limits(
-                max_connections=settings.concurrency,
-                max_keepalive_connections=settings.concurrency,
-            ),
-        )
+        self._open = AsyncExitStack()
+        self._turns: Iterator[httpx2.AsyncClient] = iter(())
 
     async def __aenter__(self) -> Self:
-        await self._client.__aenter__()
+        # A client looks through all of its connections at every call, so there are several. How
+        # many calls there are at once is the caller's to bound.
+        clients = [
+            httpx2.AsyncClient(
+                verify=_ssl_context(),
+                timeout=self._settings.timeout_s,
+                limits=httpx2.Limits(max_connections=None, max_keepalive_connections=None),
+            )
+            for _ in range(math.ceil(self._settings.concurrency / _EACH_CLIENT))
+        ]
+        for client in clients:
+            await self._open.enter_async_context(client)
+        self._turns = itertools.cycle(clients)
         return self
 
     async def __aexit__(
@@ -52,7 +64,7 @@ class Wire:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._client.__aexit__(kind, error, traceback)
+        await self._open.aclose()
 
     async def post(self, request: bytes) -> Reply:
         """The model's reply. Raises `Transient`, or `NoVerdict` for what stays refused."""
@@ -77,7 +89,9 @@ class Wire:
             headers["Authorization"] = f"Bearer {key}"
         url = f"{self._settings.url}/chat/completions"
         content = bytearray()
-        async with self._client.stream("POST", url, content=request, headers=headers) as response:
+        async with next(self._turns).stream(
+            "POST", url, content=request, headers=headers
+        ) as response:
             async for piece in response.aiter_bytes():
                 content += piece
                 if len(content) > _LONGEST_ANSWER:
@@ -95,6 +109,11 @@ class Wire:
             404: "; the url ends before /chat/completions, and the model must be one it serves",
         }.get(status, "")
         raise NoVerdict("infra_error", f"the judge answered HTTP {status}{hint}: {said}")
+
+
+@functools.cache  # takes longer than a local call
+def _ssl_context() -> ssl.SSLContext:
+    return httpx2.create_ssl_context()
 
 
 def _retry_after(value: str | None) -> float | None:
@@ -137,7 +156,10 @@ def _first_token(logprobs: Any) -> tuple[tuple[str, float], ...]:
     if not logprobs or not logprobs.get("content"):
         return ()
     likeliest = logprobs["content"][0]["top_logprobs"]
-    return tuple((str(entry["token"]), float(entry["logprob"])) for entry in likeliest)
+    found = tuple((str(entry["token"]), float(entry["logprob"])) for entry in likeliest)
+    if not all(logprob <= 1e-6 for _, logprob in found):  # false for NaN as well
+        raise ValueError("no log-probability")
+    return found
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
