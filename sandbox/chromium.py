@@ -30,17 +30,20 @@ _LOADED_LATER = ("libsoftokn3.so", "libfreeblpriv3.so", "libfreebl3.so", "libnss
 _BESIDE = (".pak", ".dat", ".bin", ".so", ".so.1", ".json")
 
 
-@functools.cache
 def find_chromium() -> Path:
     """The binary itself: of `$BOTGRPO_CHROMIUM`, of `playwright install`, or of the system.
 
     Raises SandboxUnavailable.
     """
     named = os.environ.get("BOTGRPO_CHROMIUM")
+    places = [*_bundled(), *_system()]
     if named:
-        places = [Path(named).resolve(), *_in(Path(named).resolve().parent), *_system()]
-    else:
-        places = [*_bundled(), *_system()]
+        path = Path(named).resolve()
+        if not path.is_file():
+            raise SandboxUnavailable(
+                f"no Chromium at {named}\nThe variable BOTGRPO_CHROMIUM names it."
+            )
+        places = [path, *_in(path.parent), *_system()]  # the name may be that of a script
     for path in places:
         if _is_binary(path):
             return path

@@ -11,10 +11,10 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Generator, Iterable
-from pathlib import Path
 
 import pytest
 
+from botgrpo.sandbox.chromium import find_chromium
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 
 
@@ -29,13 +29,11 @@ def _no_docker() -> str | None:
 
 
 def _no_browser() -> str | None:
-    chromium = os.environ.get("BOTGRPO_CHROMIUM", "/usr/bin/chromium")
-    if Path(chromium).is_file():
-        return None
-    return (
-        f"browser: no Chromium at {chromium}; set BOTGRPO_CHROMIUM, or on Debian: "
-        "apt install chromium fonts-dejavu-core"
-    )
+    try:
+        find_chromium()
+    except SandboxUnavailable as error:
+        return "browser: " + "; ".join(str(error).splitlines())
+    return None
 
 
 def _no_small() -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,10 +16,14 @@ from botgrpo.benchmarks.report.analysis import analyse
 from botgrpo.benchmarks.report.svg import ticks, visible
 from botgrpo.benchmarks.report.tokens import build_browser
 from botgrpo.benchmarks.results import load_suite
-from botgrpo.sandbox.errors import ConfigError
+from botgrpo.sandbox.chromium import find_chromium
+from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from synthetic_suite import token_spans, write_synthetic_suite
 
-CHROMIUM = os.environ.get("BOTGRPO_CHROMIUM", "/usr/bin/chromium")
+try:
+    CHROMIUM = str(find_chromium())
+except SandboxUnavailable:
+    CHROMIUM = ""  # what is marked `browser` is then skipped
 TWO = {"grpo": 0.9, "bot_grpo": 1.25}
 SECTIONS = ["verdict", "curves", "threshold", "mix", "rollouts", "run"]
 HOSTILE = (
@@ -356,8 +359,6 @@ def test_in_a_browser_offline_nothing_runs_loads_or_breaks(
 ) -> None:
     """Without its Content-Security-Policy too: escaping alone must hold."""
     playwright = pytest.importorskip("playwright.sync_api")
-    if not Path(CHROMIUM).is_file():
-        pytest.skip(f"no Chromium at {CHROMIUM}; set BOTGRPO_CHROMIUM")
     page_path = hostile_report(tmp_path)
     messages: list[str] = []
     requests: list[str] = []
