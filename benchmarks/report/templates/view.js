@@ -41,7 +41,10 @@
     const found = [];
     if (token) found.push(JSON.stringify(token.textContent) + " · local value " + (token.dataset.v || "0"));
     const ids = mark ? mark.getAttribute("aria-describedby").trim().split(" ") : [];
-    for (const id of ids) found.push(document.getElementById(id).textContent);
+    for (const id of ids) {
+      const parts = [...document.getElementById(id).childNodes].filter((n) => n.nodeName !== "CODE");
+      found.push(parts.map((n) => n.textContent).join("").trim());
+    }
     return found;
   }
   function point(at, x = 0) {
