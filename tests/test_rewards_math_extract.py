@@ -43,6 +43,7 @@ def held(text: str, **options):
         ("<final>It is \\boxed{9}.</final>", "9"),
         ("<final></final> \\boxed{8}", ""),
         ("\\boxed{}", ""),
+        ("\\\\boxed{7}", "7"),
     ],
 )
 def test_the_answer_is_what_final_holds_else_the_last_closed_box(text, answer):
@@ -137,7 +138,8 @@ def reference(text: str) -> str | None:
             final = closed[1]
     for part in reversed(parts) if final is None else [final]:
         stack, outermost, last = [], [], None
-        for token in re.finditer(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", part, re.DOTALL):
+        box = r"\\(?:boxed|fbox)\s*\{"  # also after a backslash too many
+        for token in re.finditer(rf"{box}|\\(?!{box}).|[{{}}]", part, re.DOTALL):
             if token[0] == "}":
                 opened = stack.pop() if stack else None
                 if opened is not None:
@@ -169,6 +171,12 @@ class Counted(str):
         Counted.looked += max(high - max(at, low), 0) + 1
         return at
 
+    def find(self, wanted, low=0, high=None):
+        high = len(self) if high is None else high
+        at = super().find(wanted, low, high)
+        Counted.looked += max((high if at < 0 else at) - low, 0) + 1
+        return at
+
 
 class CountedPattern:
     def __init__(self, pattern):
@@ -181,9 +189,9 @@ class CountedPattern:
             yield match
         Counted.looked += max(high - low, 0)
 
-    def match(self, text, low, high):
+    def match(self, text, *place):
         Counted.looked += 8
-        return self.pattern.match(text, low, high)
+        return self.pattern.match(text, *place)
 
 
 HOSTILE = [

@@ -145,8 +145,8 @@ def _accepted(rollout: Rollout) -> Sequence[Any]:
     return accepted
 
 
-def _accepted_integers(rollout: Rollout) -> frozenset[int]:
-    return frozenset(_integer(rollout, item) for item in _accepted(rollout))
+def _accepted_integers(rollout: Rollout) -> list[int]:
+    return [_integer(rollout, item) for item in _accepted(rollout)]
 
 
 def _accepted_expressions(rollout: Rollout) -> tuple[str, ...]:
@@ -159,9 +159,11 @@ def _accepted_expressions(rollout: Rollout) -> tuple[str, ...]:
 
 def _integer(rollout: Rollout, item: Any) -> int:
     """An accepted answer; data sets also store "033" and 33.0."""
+    if type(item) is int and 0 <= item <= LARGEST:
+        return item
     is_text = isinstance(item, str) and item.strip().isdecimal() and len(item) <= 20
-    is_number = type(item) is int or (isinstance(item, float) and item.is_integer())
-    value = int(item) if is_text or is_number else -1
+    is_whole = isinstance(item, float) and item.is_integer()
+    value = int(item) if is_text or is_whole else -1
     if not 0 <= value <= LARGEST:
         allowed = f'an integer 0..{LARGEST}; other answers take "kind": "expression"'
         _wrong(rollout, f"accepted answer {item!r}", allowed)

@@ -7,11 +7,9 @@ and no character is looked at more than a few times, whatever the text holds.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
-_TAGS = ("<think>", "</think>", "<final>", "</final>")
-_THINK, _END_THINK, _FINAL, _END_FINAL = _TAGS
+_THINK, _END_THINK, _FINAL = "<think>", "</think>", "<final>"
 _TAG = re.compile("</?(?:think|final)>")
 _FEW = 32  # a search for one character runs at memory speed, ten times a pattern's; but not many
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
@@ -24,8 +22,7 @@ _JOIN = re.compile(
 _JOINED = re.compile(rf"{_JOIN.pattern}\Z")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """The answer is `completion[start:end]`, in code points, without white space around it.
 
     `rival` is the place of the box that "or" or "and" joins to this one; None where there is none.
@@ -88,8 +85,8 @@ def _tags(text: str) -> list[tuple[int, str]]:
         at = text.rfind("<", 0, at)
         if at < 0:
             return found
-        if text[at + 1 : at + 2] in "/tf" and text.startswith(_TAGS, at):
-            found.append((at, next(tag for tag in _TAGS if text.startswith(tag, at))))
+        if text[at + 1 : at + 2] in "/tf" and (tag := _TAG.match(text, at)) is not None:
+            found.append((at, tag[0]))
     earlier = [(match.start(), match[0]) for match in _TAG.finditer(text, 0, at)]
     return found + earlier[::-1]
 
@@ -109,7 +106,7 @@ def _last_box(text: str, low: int, high: int) -> tuple[int, int, tuple[int, int]
         if end >= 0:
             break
         limit = at
-    while _joins(text, low, at) or _closing(text, end + 1, limit, 1)[0] >= 0:
+    while _joins(text, low, at) or _closes_more(text, end + 1, limit):
         outer, outer_start = _box_before(text, low, at)
         if outer < 0:
             break
@@ -131,6 +128,11 @@ def _joins(text: str, low: int, at: int) -> bool:
     return text.rfind("}", first, at) >= 0 and _JOINED.search(text, first, at) is not None
 
 
+def _closes_more(text: str, low: int, high: int) -> bool:
+    """Whether [low, high) closes a brace that it does not open."""
+    return text.find("}", low, high) >= 0 and _closing(text, low, high, 1)[0] >= 0
+
+
 def _box_before(text: str, low: int, high: int) -> tuple[int, int]:
     r"""(place of the last `\boxed{` or `\fbox{` in [low, high), place after it); -1 twice."""
     at = text.rfind("box", low, high)
@@ -145,6 +147,9 @@ def _box_before(text: str, low: int, high: int) -> tuple[int, int]:
 
 def _closing(text: str, start: int, high: int, depth: int) -> tuple[int, int]:
     """(place of the brace that closes `depth` open ones, 0); -1 and the depth reached if none."""
+    end = text.find("}", start, high)
+    if end >= 0 and depth == 1 and not any(text.find(c, start, end) >= 0 for c in "{\\"):
+        return end, 0  # mostly there is nothing to count
     for match in _BRACE.finditer(text, start, high):
         if match[0] == "}":
             depth -= 1

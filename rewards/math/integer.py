@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
 
 from botgrpo.rewards.math.verdict import CORRECT, Judged, quoted
 
@@ -40,7 +41,7 @@ _GROUPED = re.compile(
 )
 
 
-def judge_integer(text: str, accepted: frozenset[int]) -> Judged:
+def judge_integer(text: str, accepted: Collection[int]) -> Judged:
     """The verdict on an answer where one of the integers `accepted` is right.
 
     Never raises, linear in the text.
@@ -67,7 +68,7 @@ def judge_integer(text: str, accepted: frozenset[int]) -> Judged:
     return _compared(int(digits), accepted)
 
 
-def _compared(value: int, accepted: frozenset[int]) -> Judged:
+def _compared(value: int, accepted: Collection[int]) -> Judged:
     if value in accepted:
         return CORRECT
     return Judged("wrong", f"{value}, accepted: {', '.join(map(str, sorted(accepted)))}")

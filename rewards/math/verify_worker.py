@@ -25,7 +25,9 @@ from botgrpo.sandbox.process import ProcessLink
 
 LIMITS = Limits(wall_s=5.0, start_s=60.0, memory_mib=MEMORY_MIB, candidates=500)
 _WORKERS = 2
-_INSTALL = 'install math-verify to have it judged: pip install "botgrpo[math]"'
+_INSTALL = (
+    'to have it judged, install math-verify: pip install "math-verify>=0.8" (the extra "math")'
+)
 
 
 class MathVerify:
