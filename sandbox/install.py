@@ -17,7 +17,7 @@ from pathlib import Path
 from botgrpo.sandbox.errors import SandboxUnavailable
 
 WORKER = Path(__file__).parent / "worker"
-_DECIDE_PACKAGES = ("package.json", "package-lock.json", "vendor.mjs", "shims.mjs")
+_DECIDE_PACKAGES = ("package.json", "package-lock.json", "vendor.mjs", "shims.mjs", "types.mjs")
 _INSTALL_TIMEOUT_S = 300
 
 

@@ -2,7 +2,7 @@
 //
 //   vendor/<script>.js   classic scripts for a page, each with its modules on the global registry
 //   vendor/names.json    what may be imported, with every export name, its script, all versions
-//   vendor/eslint.cjs, vendor/tailwindcss.mjs, vendor/tailwind.css
+//   vendor/eslint.cjs, vendor/tailwindcss.mjs, vendor/tailwind.css, vendor/types/
 //
 // Then it removes from node_modules all that no worker loads.
 
@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { shimText } from "./shims.mjs";
+import { writeTypes } from "./types.mjs";
 
 const require = createRequire(import.meta.url);
 const HERE = fileURLToPath(new URL(".", import.meta.url));
@@ -98,7 +99,8 @@ async function writeTools() {
       contents:
         'export { Linter } from "eslint/universal";\nexport * as parser from "@typescript-eslint/parser";\n' +
         'export { default as hooks } from "eslint-plugin-react-hooks";\nexport { default as globals } from "globals";\n' +
-        'import rules from "./node_modules/eslint/lib/rules/index.js";\nexport { rules };\n',
+        'import rules from "./node_modules/eslint/lib/rules/index.js";\nexport { rules };\n' +
+        'export { FlatConfigArray } from "./node_modules/eslint/lib/config/flat-config-array.js";\n',
       resolveDir: HERE,
     },
     format: "cjs",
@@ -124,6 +126,7 @@ mkdirSync(join(HERE, "vendor"), { recursive: true });
 const scripts = {};
 for (const script of Object.keys(SCRIPTS)) scripts[script] = { modules: SCRIPTS[script], needs: await writeScript(script) };
 await writeTools();
+writeTypes(join(HERE, "vendor", "types"), modules, HERE);
 const version = (name) => JSON.parse(readFileSync(join(HERE, "node_modules", name, "package.json"), "utf8")).version;
 const versions = Object.fromEntries(PUBLISHED.map((name) => [name, version(name)]));
 writeFileSync(join(HERE, "vendor", "names.json"), JSON.stringify({ versions, scripts, modules }));
