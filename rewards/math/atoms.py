@@ -190,19 +190,18 @@ class Atoms(ABC):
         start, name = token.start, token.value
         if self.next.value == "_":
             self.take()
-            inner = self.subscript()
-            name = f"{name}_{{{inner}}}"
+            name = f"{name}_{{{self.subscript()}}}"
         result: Expr = Name(name, start, self.last_end)
-        if self.next.value == "(" and (name in self.applied or name in ("C", "P")):
+        applies = name[0] in self.applied or name in self.applied
+        if self.next.value == "(" and (applies or name in ("C", "P")):
             here = self.at
-            inner_expr = self.items(self.take(), (")",))
-            several = isinstance(inner_expr, Collection)
-            arguments = inner_expr.items if isinstance(inner_expr, Collection) else (inner_expr,)
-            if name in self.applied:
-                return Apply("call", (result, *arguments), start, self.last_end)
-            if several and len(arguments) == 2:
+            inner = self.items(self.take(), (")",))
+            arguments = inner.items if isinstance(inner, Collection) else (inner,)
+            if name in ("C", "P") and len(arguments) == 2:
                 op = "binom" if name == "C" else "perm"
                 return Apply(op, arguments, start, self.last_end)
+            if applies:
+                return Apply("call", (result, *arguments), start, self.last_end)
             self.at = here
         return result
 
