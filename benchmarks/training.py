@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import fcntl
 import hashlib
@@ -178,13 +177,11 @@ def _run_for_eval(config: Config, prompts: int) -> Any:
 
 
 def _evaluated(run: Any, step: int) -> dict[str, Any]:
-    async def close() -> None:
-        if aclose := getattr(run.judge, "aclose", None):
-            await aclose()
+    from botgrpo.trainer.scoring import Scorer
 
-    with asyncio.Runner() as runner:
-        record: dict[str, Any] = run.evaluate(step, runner)
-        runner.run(close())
+    with Scorer() as scorer:
+        record: dict[str, Any] = run.evaluate(step, scorer)
+        scorer.close(run.judge)
     return record
 
 

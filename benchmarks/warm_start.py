@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botgrpo.benchmarks import assemble
 from botgrpo.benchmarks.tasks.react import CORRUPTION_RATE, ReactTask
@@ -22,6 +22,10 @@ from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer.config import Config, WarmStartConfig
 from botgrpo.trainer.models import model_hash, models_dir
 from botgrpo.trainer.task import Item
+
+if TYPE_CHECKING:
+    from botgrpo.rewards.base import Rollout
+    from botgrpo.trainer.engines.base import Sample
 
 Say = Callable[[str], None]
 EVERY = 50  # steps between two lines of progress
@@ -56,44 +60,78 @@ def react_micro(
     The tokenizer is the same for every seed; weights, corpus and order of batches are the seed's.
     One torch thread, so that the sums come out alike whatever the machine has.
     """
-    from botgrpo.trainer.micro import build_model, build_tokenizer, save
-    from botgrpo.trainer.sft import sft
+    from botgrpo.trainer.micro import build_tokenizer
 
     task = ReactTask()
-    reading = _texts(task.corpus(4000, 0))
+    reading = texts(task.corpus(4000, 0))
+    outlines = task.outlines(recipe.outline_steps * recipe.outline_batch // 2, seed)
+    files = task.corpus(recipe.files, seed, recipe.corruption_rate)
+    return make_checkpoint(
+        folder,
+        command=f"botgrpo sft react_micro --set run.seed={seed}",
+        seed=seed,
+        recipe=asdict(recipe),
+        tokenizer=build_tokenizer((text for pair in reading for text in pair), words=task.words()),
+        stages=(
+            Stage(
+                "outlines", outlines, recipe.outline_steps, recipe.outline_batch, recipe.outline_lr
+            ),
+            Stage("files", files, recipe.file_steps, recipe.file_batch, recipe.file_lr),
+        ),
+        measured=lambda made: measure(made, task.eval_items(recipe.eval_prompts), backend=backend),
+        say=say,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Some steps on one kind of text."""
+
+    label: str
+    pairs: Sequence[tuple[Item, str]]
+    steps: int
+    batch_size: int
+    lr: float
+
+
+def make_checkpoint(
+    folder: Path,
+    *,
+    command: str,
+    seed: int,
+    recipe: Mapping[str, Any],
+    tokenizer: Any,
+    stages: Sequence[Stage],
+    measured: Callable[[Path], dict[str, Any]],
+    say: Say,
+) -> Mapping[str, Any]:
+    """A fresh micro policy after its stages, in `folder` with a manifest, which is returned."""
+    from botgrpo.trainer.micro import build_model, save
+    from botgrpo.trainer.sft import sft
+
     with _one_thread(), _replacing(folder) as partial:
-        tokenizer = build_tokenizer((text for pair in reading for text in pair), words=task.words())
         model = build_model(tokenizer, seed=seed)
-        outlines = task.outlines(recipe.outline_steps * recipe.outline_batch // 2, seed)
-        sft(
-            model,
-            tokenizer,
-            _texts(outlines),
-            steps=recipe.outline_steps,
-            batch_size=recipe.outline_batch,
-            lr=recipe.outline_lr,
-            seed=seed,
-            progress=_reporter("outlines", recipe.outline_steps, say),
-        )
-        losses = sft(
-            model,
-            tokenizer,
-            _texts(task.corpus(recipe.files, seed, recipe.corruption_rate)),
-            steps=recipe.file_steps,
-            batch_size=recipe.file_batch,
-            lr=recipe.file_lr,
-            seed=seed,
-            progress=_reporter("files", recipe.file_steps, say),
-        )
+        losses: list[float] = []
+        for stage in stages:
+            losses = sft(
+                model,
+                tokenizer,
+                texts(stage.pairs),
+                steps=stage.steps,
+                batch_size=stage.batch_size,
+                lr=stage.lr,
+                seed=seed,
+                progress=_reporter(stage.label, stage.steps, say),
+            )
         save(model, tokenizer, partial)
         manifest = {
-            "command": f"botgrpo sft react_micro --set run.seed={seed}",
+            "command": command,
             "seed": seed,
-            "recipe": asdict(recipe),
+            "recipe": recipe,
             "parameters": sum(p.numel() for p in model.parameters()),
             "final_loss_nats": sum(losses[-20:]) / len(losses[-20:]),
             "sha256": {p.name: _sha256(p) for p in sorted(partial.iterdir())},
-            "measured": measure(partial, task.eval_items(recipe.eval_prompts), backend=backend),
+            "measured": measured(partial),
         }
         (partial / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
     say(json.dumps(manifest["measured"]))
@@ -143,7 +181,7 @@ def _train_on_corpus(
         sft(
             policy.model,
             policy.tokenizer,
-            _texts(pairs),
+            texts(pairs),
             steps=settings.steps,
             batch_size=settings.batch_size,
             lr=settings.learning_rate,
@@ -164,13 +202,27 @@ def measure(
     `compile` and `complete` as `react.complete` judges them; `name`, `elements` and `props` are
     read from the text, so that they count for files that do not build as well.
     """
+    from botgrpo.rewards.registry import build
+    from botgrpo.trainer.rollouts import evaluation
+
+    rollouts, samples = sample(folder, items, seed=seed)
+    scores = asyncio.run(build("react.complete", backend=backend).score(rollouts))
+    followed = [
+        follows(item, rollout.completion) for item, rollout in zip(items, rollouts, strict=True)
+    ]
+    rates = {key: sum(f[key] for f in followed) / len(followed) for key in followed[0]}
+    return {**evaluation(scores, samples), **rates}
+
+
+def sample(
+    folder: Path, items: Sequence[Item], *, seed: int = 0
+) -> tuple[list[Rollout], list[Sample]]:
+    """One completion of each prompt by the model in `folder`, at temperature 1."""
     import torch
 
     from botgrpo.rewards.base import Rollout
-    from botgrpo.rewards.registry import build
     from botgrpo.trainer.engines.base import Sampling
     from botgrpo.trainer.engines.native import NativeEngine
-    from botgrpo.trainer.loop import evaluation
     from botgrpo.trainer.policy import load_policy
 
     policy = load_policy(folder)
@@ -183,15 +235,18 @@ def measure(
         range(len(items)),
         Sampling(MAX_NEW_TOKENS, 1.0, seed),
     )
-    texts = [policy.token_bytes.decode(sample.token_ids)[0] for sample in samples]
     rollouts = [
-        Rollout(item.id, item.id, item.prompt, text, item.reference)
-        for item, text in zip(items, texts, strict=True)
+        Rollout(
+            item.id,
+            item.id,
+            item.prompt,
+            policy.token_bytes.decode(one.token_ids)[0],
+            item.reference,
+            finish_reason=one.finish_reason,
+        )
+        for item, one in zip(items, samples, strict=True)
     ]
-    scores = asyncio.run(build("react.complete", backend=backend).score(rollouts))
-    followed = [follows(item, text) for item, text in zip(items, texts, strict=True)]
-    rates = {key: sum(f[key] for f in followed) / len(followed) for key in followed[0]}
-    return {**evaluation(scores, samples), **rates}
+    return rollouts, samples
 
 
 def follows(item: Item, text: str) -> dict[str, bool]:
@@ -207,7 +262,8 @@ def follows(item: Item, text: str) -> dict[str, bool]:
     return {**found, "all_followed": all(found.values())}
 
 
-def _texts(pairs: Sequence[tuple[Item, str]]) -> list[tuple[str, str]]:
+def texts(pairs: Sequence[tuple[Item, str]]) -> list[tuple[str, str]]:
+    """Prompts and completions."""
     return [(item.prompt, completion) for item, completion in pairs]
 
 

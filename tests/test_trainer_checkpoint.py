@@ -86,5 +86,5 @@ def test_what_a_model_wrote_stays_on_one_line(tmp_path: Path) -> None:
 
 
 def test_a_number_that_is_not_finite_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(RunFailed, match="step 1"):
         checkpoint.append(tmp_path / "metrics.jsonl", {"step": 1, "reward": float("nan")})

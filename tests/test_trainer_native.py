@@ -7,9 +7,10 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from botgrpo.sandbox.errors import ConfigError
+from botgrpo.sandbox.errors import ConfigError, RunFailed
 from botgrpo.trainer.engines.base import Sampling, uniforms
-from botgrpo.trainer.engines.native import NativeEngine, sample
+from botgrpo.trainer.engines.decode import sample
+from botgrpo.trainer.engines.native import NativeEngine
 
 PROMPTS = [[5, 6, 7], [8, 9, 10, 11, 12, 13], [14]]
 
@@ -112,3 +113,28 @@ def test_uniforms_depend_on_seed_and_key_only() -> None:
 def test_a_prompt_that_does_not_fit_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"lower sampling\.max_new_tokens"):
         engine().generate([[5] * 100], 1, [0], Sampling(60))
+
+
+def test_every_rollout_is_told_of_once_and_early_ones_before_the_end() -> None:
+    heard: list[list[int]] = []
+    told: dict[int, object] = {}
+
+    def ended(places: object, samples: object) -> None:
+        heard.append(list(places))  # type: ignore[call-overload]
+        told.update(zip(places, samples, strict=True))  # type: ignore[call-overload]
+
+    native = engine()
+    native.end_ids = torch.arange(3, 30)
+    samples = native.generate(PROMPTS, 16, range(48), Sampling(60), ended)
+    assert sorted(i for places in heard for i in places) == list(range(48))
+    assert len(heard) > 2  # not all at the end
+    assert all(told[i] is s for i, s in enumerate(samples))
+
+
+def test_weights_that_have_overflowed_stop_the_run() -> None:
+    native = engine()
+    with torch.no_grad():
+        native.model.model.norm.weight.fill_(float("inf"))
+    native.sync()
+    with pytest.raises(RunFailed, match="not finite"):
+        native.generate(PROMPTS, 2, range(6), Sampling(5))

@@ -25,10 +25,11 @@ KEEP = 2
 def save(folder: Path, step: int, model: Any, optimizer: Any, state: Mapping[str, Any]) -> Path:
     """Write `folder/step-NNNNNN`; older ones beyond the newest two are removed."""
     final = folder / f"step-{step:06d}"
-    partial = folder / f".partial-{step:06d}-{os.getpid()}"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
+    for left in folder.glob(".partial-*"):  # of a run that was killed while it saved
+        shutil.rmtree(left, ignore_errors=True)
+    partial = folder / f".partial-{step:06d}"
     try:
+        partial.mkdir(parents=True)
         torch.save(
             {"model": learned(model), "optimizer": optimizer.state_dict()},
             partial / "weights.pt",
@@ -52,7 +53,11 @@ def save(folder: Path, step: int, model: Any, optimizer: Any, state: Mapping[str
 
 def complete(folder: Path) -> list[Path]:
     """Whole checkpoints, oldest first."""
-    return sorted(p for p in folder.glob("step-*") if (p / "state.json").is_file())
+    return sorted(
+        p
+        for p in folder.glob("step-*")
+        if (p / "state.json").is_file() and (p / "weights.pt").is_file()
+    )
 
 
 def latest(folder: Path) -> Path | None:
@@ -100,9 +105,19 @@ def truncate_after(path: Path, step: int) -> None:
 
 
 def append(path: Path, record: Mapping[str, Any]) -> None:
-    """Add one JSON line; ASCII, so that anything a model wrote survives any reader."""
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(record, allow_nan=False) + "\n")
+    """Add one JSON line; ASCII, so that anything a model wrote survives any reader.
+
+    Raises RunFailed where the disk refuses, or a number is not finite.
+    """
+    try:
+        line = json.dumps(record, allow_nan=False) + "\n"
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line)
+    except (OSError, ValueError) as error:
+        raise RunFailed(
+            f"could not write step {record['step']} to {path}: {error}. The last checkpoint is "
+            "intact: mend the cause and go on with --resume"
+        ) from error
 
 
 def _flush(path: Path) -> None:

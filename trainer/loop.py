@@ -1,14 +1,18 @@
 """The algorithm, top to bottom: sample, score, advantage, loss, step, evaluate.
 
 For each step: P prompts, K rollouts each; a reward says G for each rollout and S for each token;
-r = w_g G + w_s S; the algorithm turns r into advantages; one AdamW step. Everything random is a
-function of (seed, step, rollout), so a run that was killed goes on from its last checkpoint to the
-same numbers.
+r = w_g G + w_s S; the algorithm turns r into advantages; one AdamW step, or several. Everything
+random is a function of (seed, step, rollout), so a run that was killed goes on from its last
+checkpoint to the same numbers.
+
+What goes wrong ends in one of two ways. A rollout that nobody could score is left out and counted.
+Everything else is `RunFailed`: a reward or an engine that raises, a loss or weights that are not
+finite, a disk that is full, `DEAD_STEPS` steps without one score, a signal. No step is then half
+done, and the last checkpoint is whole.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,22 +22,26 @@ from typing import Any
 import numpy as np
 import torch
 
-from botgrpo.rewards.base import Reward, Rollout, Score
-from botgrpo.rewards.records import rollout_to_json, score_to_json
+from botgrpo.rewards.base import Reward
+from botgrpo.sandbox.errors import RunFailed
 from botgrpo.trainer import batch as batches
 from botgrpo.trainer import checkpoint
 from botgrpo.trainer.algorithms import Algorithm, algorithm
 from botgrpo.trainer.config import Config
-from botgrpo.trainer.engines.base import Engine, Sample, Sampling
+from botgrpo.trainer.engines.base import Engine, Sampling
 from botgrpo.trainer.engines.native import NativeEngine
 from botgrpo.trainer.logps import Row
 from botgrpo.trainer.policy import DTYPES, Policy
 from botgrpo.trainer.reference import Reference
+from botgrpo.trainer.rollouts import Drawn, draw, evaluation, records
+from botgrpo.trainer.scoring import Scorer
+from botgrpo.trainer.stopping import Stop
 from botgrpo.trainer.task import Item, Task
 from botgrpo.trainer.update import Settings, update
 
 EVAL_SEED = 7_919  # one fixed seed: all runs are tested with the same draws on the same prompts
 EVAL_KEY = 1 << 40  # keys of test rollouts lie apart from those of training
+DEAD_STEPS = 3  # steps in a row without one score: what scores is gone, and nothing is learned
 
 Progress = Callable[[str, dict[str, float]], None]
 
@@ -63,6 +71,7 @@ class Run:
     algorithm: Algorithm = field(init=False)
     optimizer: torch.optim.AdamW = field(init=False)
     reference: Reference | None = field(init=False)
+    silent_steps: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         config = self.config
@@ -85,49 +94,62 @@ class Run:
         self.reference = Reference(self.policy.model) if optim.kl else None
 
     def train(self, *, resume: bool) -> None:
-        """Run all steps, or those that are left."""
-        config = self.config
-        with asyncio.Runner() as runner:
+        """Run all steps, or those that are left. Raises RunFailed (see the module)."""
+        run = self.config.run
+        with Scorer() as scorer, Stop() as stop:
             try:
                 start = self._restore() if resume else 0
                 if start == 0:
-                    self._evaluate(0, runner)
-                items = self.task.train_items(config.run.seed)
-                for step in range(start + 1, config.run.steps + 1):
-                    self._step(step, items, runner)
-                    last = step == config.run.steps
-                    if step % config.run.eval_every == 0 or last:
-                        self._evaluate(step, runner)
-                    if step % config.run.checkpoint_every == 0 or last:
+                    self._evaluate(0, scorer)
+                items = self.task.train_items(run.seed)
+                for step in range(start + 1, run.steps + 1):
+                    metrics = self._step(step, items, scorer)
+                    last = step == run.steps
+                    if step % run.eval_every == 0 or last:
+                        metrics["time/evaluate_s"] = self._evaluate(step, scorer)
+                    self._report(step, metrics)
+                    if step % run.checkpoint_every == 0 or last or stop.asked:
                         self._save(step)
+                    if stop.asked and not last:
+                        raise RunFailed(
+                            f"stopped by {stop.asked} after step {step}, which is saved; go on "
+                            "with --resume"
+                        )
             finally:
                 for judge in (self.reward, self.judge):
-                    if close := getattr(judge, "aclose", None):
-                        runner.run(close())
+                    scorer.close(judge)
 
-    def _step(self, step: int, items: Sequence[Item], runner: asyncio.Runner) -> None:
+    def _step(self, step: int, items: Sequence[Item], scorer: Scorer) -> dict[str, float]:
         config, clock = self.config, time.perf_counter
         self._set_learning_rate(step)
-        began = clock()
-        picked = self._prompts(step, items)
-        keys = [step * len(picked) * config.sampling.group_size + i for i in range(self._rows())]
-        prompt_ids, samples, rollouts = self._sample(
-            picked, config.sampling.group_size, keys, config.run.seed, f"{config.run.seed}/{step}"
+        # sample; groups are scored as they end
+        k = config.sampling.group_size
+        drawn = self._draw(
+            self._prompts(step, items),
+            k,
+            [step * self._rows() + i for i in range(self._rows())],
+            config.run.seed,
+            f"{config.run.seed}/{step}",
+            self.reward,
+            scorer,
         )
         generated = clock()
-        scores = runner.run(self._score(self.reward, rollouts))
-        w_g, max_tokens = config.reward.w_g, config.sampling.max_new_tokens
-        batch = batches.make_batch(rollouts, scores, w_g=w_g, w_s=config.reward.w_s)
-        batch = batches.apply_rules(batch, self.algorithm, w_g=w_g, max_tokens=max_tokens)
+        scores = drawn.pending.scores()
         scored = clock()
+        # advantage
+        w_g, max_tokens = config.reward.w_g, config.sampling.max_new_tokens
+        batch = batches.make_batch(drawn.rollouts, scores, w_g=w_g, w_s=config.reward.w_s)
+        batch = batches.apply_rules(batch, self.algorithm, w_g=w_g, max_tokens=max_tokens)
+        self._require_scores(step, batch)
         advantages_N, stats = batches.advantages(
             batch, self.algorithm, config.algorithm_options, w_g=w_g
         )
         pieces = batch.split(advantages_N)
+        # loss and step
         numbers = update(
             self.policy.model,
             self.optimizer,
-            self._update_rows(batch, prompt_ids, samples, pieces),
+            self._update_rows(batch, drawn, pieces),
             self.algorithm,
             self._settings(),
             reference=self.reference,
@@ -135,22 +157,35 @@ class Run:
         )
         self.engine.sync()
         updated = clock()
-        tokens = int(batch.length_R.sum())
-        metrics = {
+        if step == 1 or step % config.run.eval_every == 0:
+            count = config.run.log_rollouts * k
+            for record in records(drawn, scores, batch, pieces, count):
+                checkpoint.append(self.out / "rollouts.jsonl", {"step": step, **record})
+        cut = [sample.finish_reason == "length" for sample in drawn.samples]
+        return {
             **batches.reward_metrics(batch, stats, advantages_N, scores),
             **numbers,
-            "completions/clipped_ratio": np.mean([s.finish_reason == "length" for s in samples]),
+            "completions/clipped_ratio": float(np.mean(cut)),
             "learning_rate": self.optimizer.param_groups[0]["lr"],
-            "num_tokens": float(tokens),
-            "time/generate_s": generated - began,
-            "time/score_s": scored - generated,
+            "num_tokens": float(batch.length_R.sum()),
+            "time/generate_s": drawn.seconds,
+            "time/score_s": scored - generated,  # what is left of it after generation
+            "time/score_overlapped_s": max(0.0, drawn.pending.busy_s() - (scored - generated)),
             "time/update_s": updated - scored,
         }
-        metrics = {key: float(value) for key, value in metrics.items()}
+
+    def _report(self, step: int, metrics: dict[str, float]) -> None:
         checkpoint.append(self.out / "metrics.jsonl", {"step": step, **metrics})
-        if step == 1 or step % config.run.eval_every == 0:
-            self._log_rollouts(step, rollouts, scores, batch, pieces)
         self.progress("step", {"step": step, **metrics})
+
+    def _require_scores(self, step: int, batch: batches.Batch) -> None:
+        self.silent_steps = 0 if batch.scored_R.any() else self.silent_steps + 1
+        if self.silent_steps == DEAD_STEPS:
+            raise RunFailed(
+                f"not one rollout of the last {DEAD_STEPS} steps could be scored (up to step "
+                f"{step}), and nothing can be learned: see why with botgrpo sandbox doctor, then "
+                "go on with --resume"
+            )
 
     def _settings(self) -> Settings:
         config, optim = self.config, self.config.optim
@@ -169,74 +204,66 @@ class Run:
         )
 
     def _update_rows(
-        self,
-        batch: batches.Batch,
-        prompt_ids: Sequence[Sequence[int]],
-        samples: Sequence[Sample],
-        advantages: Sequence[np.ndarray],
+        self, batch: batches.Batch, drawn: Drawn, advantages: Sequence[np.ndarray]
     ) -> list[Row]:
         """Rows of the update: kept rollouts that have a token."""
         k = self.config.sampling.group_size
         return [
-            Row(prompt_ids[i // k], sample.token_ids, advantages[i], sample.logps)
-            for i, sample in enumerate(samples)
+            Row(drawn.prompt_ids[i // k], sample.token_ids, advantages[i], sample.logps)
+            for i, sample in enumerate(drawn.samples)
             if batch.kept_R[i] and sample.token_ids
         ]
 
-    def _evaluate(self, step: int, runner: asyncio.Runner) -> None:
-        record = self.evaluate(step, runner)
+    def _evaluate(self, step: int, scorer: Scorer) -> float:
+        record = self.evaluate(step, scorer)
         checkpoint.append(self.out / "eval.jsonl", record)
         self.progress("eval", record)
+        return float(record["seconds"])
 
-    def evaluate(self, step: int, runner: asyncio.Runner) -> dict[str, Any]:
+    def evaluate(self, step: int, scorer: Scorer) -> dict[str, Any]:
         """One sampled completion of each held-out prompt, judged without noise."""
         began = time.perf_counter()
         items = self.task.eval_items(self.config.run.eval_prompts)
         keys = [EVAL_KEY + i for i in range(len(items))]
         size = self._rows()
-        samples: list[Sample] = []
-        rollouts: list[Rollout] = []
-        for i in range(0, len(items), size):
-            _, chunk, texts = self._sample(
-                items[i : i + size], 1, keys[i : i + size], EVAL_SEED, f"eval/{step}"
+        parts = [
+            self._draw(
+                items[i : i + size],
+                1,
+                keys[i : i + size],
+                EVAL_SEED,
+                f"eval/{step}",
+                self.judge,
+                scorer,
             )
-            samples += chunk
-            rollouts += texts
-        scores = runner.run(self._score(self.judge, rollouts))
-        rates = evaluation(scores, samples)
+            for i in range(0, len(items), size)
+        ]
+        scores = [score for part in parts for score in part.pending.scores()]
+        rates = evaluation(scores, [sample for part in parts for sample in part.samples])
         return {"step": step, **rates, "seconds": time.perf_counter() - began}
 
-    def _sample(
-        self, items: Sequence[Item], k: int, keys: Sequence[int], seed: int, prefix: str
-    ) -> tuple[list[list[int]], list[Sample], list[Rollout]]:
+    def _draw(
+        self,
+        items: Sequence[Item],
+        k: int,
+        keys: Sequence[int],
+        seed: int,
+        prefix: str,
+        reward: Reward,
+        scorer: Scorer,
+    ) -> Drawn:
         sampling = self.config.sampling
-        prompt_ids = [self.policy.prompt_ids(item.prompt) for item in items]
-        samples = self.engine.generate(
-            prompt_ids, k, keys, Sampling(sampling.max_new_tokens, sampling.temperature, seed)
+        return draw(
+            self.engine,
+            self.policy,
+            scorer,
+            reward,
+            items,
+            k=k,
+            keys=keys,
+            sampling=Sampling(sampling.max_new_tokens, sampling.temperature, seed),
+            prefix=prefix,
         )
-        rollouts = []
-        for i, sample in enumerate(samples):
-            item = items[i // k]
-            text, spans = self.policy.token_bytes.decode(sample.token_ids)
-            rollouts.append(
-                Rollout(
-                    id=f"{prefix}/{item.id}/{i % k}",
-                    group=f"{prefix}/{i // k}",
-                    prompt=item.prompt,
-                    completion=text,
-                    reference=item.reference,
-                    token_ids=sample.token_ids,
-                    token_spans=tuple(spans),
-                    finish_reason=sample.finish_reason,
-                )
-            )
-        return prompt_ids, samples, rollouts
-
-    async def _score(self, reward: Reward, rollouts: Sequence[Rollout]) -> Sequence[Score]:
-        scores = await reward.score(rollouts)
-        if [s.id for s in scores] != [r.id for r in rollouts]:
-            raise ValueError(f"reward {reward.spec.name} must answer each rollout in its order")
-        return scores
 
     def _prompts(self, step: int, items: Sequence[Item]) -> list[Item]:
         n = self.config.sampling.prompts
@@ -251,27 +278,12 @@ class Run:
         for group in self.optimizer.param_groups:
             group["lr"] = optim.learning_rate * warm
 
-    def _log_rollouts(
-        self,
-        step: int,
-        rollouts: Sequence[Rollout],
-        scores: Sequence[Score],
-        batch: batches.Batch,
-        advantages: Sequence[np.ndarray],
-    ) -> None:
-        count = self.config.run.log_rollouts * self.config.sampling.group_size
-        rewards = batch.split(batch.reward_N)
-        for i in range(min(count, len(rollouts))):
-            scored = bool(batch.scored_R[i])
-            record = {
-                **rollout_to_json(rollouts[i]),
-                **score_to_json(scores[i]),
-                "token_rewards": _rounded(rewards[i]) if scored else None,
-                "advantages": _rounded(advantages[i]) if scored else None,
-            }
-            checkpoint.append(self.out / "rollouts.jsonl", {"step": step, **record})
-
     def _save(self, step: int) -> None:
+        if not all(bool(p.isfinite().all()) for p in self.policy.model.parameters()):
+            raise RunFailed(
+                f"weights after step {step} are not finite, and are not saved. The last checkpoint "
+                "is intact: lower optim.learning_rate and go on with --resume"
+            )
         checkpoint.save(self.out / "checkpoints", step, self.policy.model, self.optimizer, {})
 
     def _restore(self) -> int:
@@ -284,27 +296,3 @@ class Run:
         for name in ("metrics.jsonl", "eval.jsonl", "rollouts.jsonl"):
             checkpoint.truncate_after(self.out / name, step if found else -1)
         return step
-
-
-def evaluation(scores: Sequence[Score], samples: Sequence[Sample]) -> dict[str, Any]:
-    """Rates over scored rollouts, in 0..1; the unscored are counted beside them."""
-    scored = [s for s in scores if s.outcome is not None]
-    names = sorted({name for s in scored for name in s.metrics})
-    verdicts: dict[str, int] = {}
-    for s in scores:
-        verdicts[s.verdict] = verdicts.get(s.verdict, 0) + 1
-    rates = {
-        name: float(np.mean([s.metrics[name] for s in scored if name in s.metrics]))
-        for name in names
-    }
-    return {
-        "n": len(scores),
-        "unscored": len(scores) - len(scored),
-        **rates,
-        "mean_length": float(np.mean([len(s.token_ids) for s in samples])),
-        "verdicts": verdicts,
-    }
-
-
-def _rounded(values: np.ndarray) -> list[float]:
-    return [round(float(v), 5) for v in values]

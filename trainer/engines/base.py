@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -33,6 +33,10 @@ class Sample:
     finish_reason: Literal["stop", "length"]
 
 
+# told places in the batch and samples of rollouts that have ended, each once
+Ended = Callable[[Sequence[int], Sequence[Sample]], None]
+
+
 class Engine(Protocol):
     """Generates; `sync` is called after each update with the policy that changed."""
 
@@ -41,9 +45,17 @@ class Engine(Protocol):
     def sync(self) -> None: ...
 
     def generate(
-        self, prompt_ids: Sequence[Sequence[int]], k: int, keys: Sequence[int], sampling: Sampling
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        k: int,
+        keys: Sequence[int],
+        sampling: Sampling,
+        ended: Ended = lambda places, samples: None,
     ) -> list[Sample]:
-        """K samples of each prompt, prompt by prompt; `keys` holds one integer a rollout."""
+        """K samples of each prompt, prompt by prompt; `keys` holds one integer a rollout.
+
+        `ended` hears of rollouts as they end, so that their rewards can begin.
+        """
         ...
 
 
