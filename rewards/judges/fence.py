@@ -33,6 +33,7 @@ _MARK = re.compile(
     """,
     re.VERBOSE,
 )
+_LINE_ENDS = "\n\r\u2028\u2029"
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u180e\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -60,10 +61,10 @@ def neutral(text: str) -> str:
 
 def numbered(text: str, first: int = 1) -> str:
     """`text` with a number before each line, lines counted as JavaScript does."""
-    starts = [int(start) for start in line_starts(text)]
+    starts = line_starts(text).tolist()
     lines = [text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True)]
     return "\n".join(
-        f"{n:>4}| {line.rstrip(chr(10) + chr(13))}" for n, line in enumerate(lines, first)
+        f"{number:>4}| {line.rstrip(_LINE_ENDS)}" for number, line in enumerate(lines, first)
     )
 
 

@@ -146,5 +146,6 @@ def _check(reward: str, made: Settings) -> None:
             f"{reward}: key_env is the name of an environment variable, such as {KEY_ENV}, and "
             "not the key"
         )
+    made.key()
     if made.max_cost is not None and not (made.price_in or made.price_out):
         raise ConfigError(f"{reward}: got max_cost without price_in and price_out")

@@ -128,6 +128,8 @@ class CodeJudge:
             "request": fence(request_text(rollout.prompt), "REQUEST"),
             "code": fence(numbered(shown), "CODE"),
         }
+        if hidden := len(code.code) - len(shown):
+            texts["code"] += f"\n\n{hidden} more characters of it are not shown."
 
         def lines_exist(found: CodeLines) -> None:
             if any(blame.line > last for blame in found.lines):
