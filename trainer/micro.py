@@ -7,6 +7,7 @@ Hugging Face folder and has a chat template.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -31,10 +32,17 @@ CHAT_TEMPLATE = (
 
 # A word or a run of signs keeps the space before it, a line break keeps its indent.
 _PIECE = r"\n *| ?[A-Za-z]+[0-9]*| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s"
+# The same with every digit by itself: sums are learned digit by digit, and each is written one way.
+_PIECE_OR_DIGIT = r"\n *| ?[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+|\s"
 
 
 def build_tokenizer(
-    texts: Iterable[str], *, words: Iterable[str] = (), vocab_size: int = VOCAB_SIZE
+    texts: Iterable[str],
+    *,
+    words: Iterable[str] = (),
+    vocab_size: int = VOCAB_SIZE,
+    tags: Iterable[str] = (),
+    single_digits: bool = False,
 ) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer in which frequent words are single tokens.
 
@@ -47,13 +55,17 @@ def build_tokenizer(
         texts: what the model will read and write.
         words: pieces that must be single tokens, a leading space included.
         vocab_size: number of tokens, the 4 special ones and the 256 bytes included.
+        tags: markup that is one token wherever it stands, for example `<step 1>`.
+        single_digits: every digit is a token of its own, for texts that calculate.
 
     Raises:
         ConfigError: `vocab_size` leaves no room for `words`.
     """
+    tags = list(tags)
+    piece = "|".join([*map(re.escape, tags), _PIECE_OR_DIGIT if single_digits else _PIECE])
     split = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(_PIECE), behavior="isolated"),
+            pre_tokenizers.Split(Regex(piece), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -62,7 +74,8 @@ def build_tokenizer(
         counts.update(piece for piece, _ in split.pre_tokenize_str(text))
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     room = vocab_size - len(SPECIALS) - len(alphabet)
-    whole = _whole_pieces(counts, [split.pre_tokenize_str(w)[0][0] for w in words], room)
+    forced = [split.pre_tokenize_str(word)[0][0] for word in (*words, *tags)]
+    whole = _whole_pieces(counts, forced, room)
     rest = {piece: n for piece, n in counts.items() if piece not in whole and len(piece) > 1}
     merged, merges = _merges(rest, room - len(whole), alphabet, set(whole))
     vocab = {token: i for i, token in enumerate([*SPECIALS, *alphabet, *whole, *merged])}
