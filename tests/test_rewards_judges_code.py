@@ -154,7 +154,7 @@ def test_very_long_code_is_shown_in_part_and_lone_surrogates_pass():
     assert score.outcome == 0.3
     content = request["messages"][1]["content"]
     assert len(content) < 250_000
-    assert "180017 more characters of it are not shown" in content.replace(code_of(request), "")
+    assert "140017 more characters of it are not shown" in content.replace(code_of(request), "")
 
 
 def test_a_chat_prompt_is_shown_with_its_roles():
