@@ -160,6 +160,9 @@ def _rewards(commands: object) -> None:
         rewards, "validate", "rewards_validate", "check a reward on its own examples"
     )
     validate.add_argument("name", metavar="NAME")
+    new = _command(rewards, "new", "rewards_new", "a plug-in package with a reward that works")
+    new.add_argument("name", metavar="NAME", help="distribution/name, e.g. acme-rewards/polite")
+    new.add_argument("dir", metavar="DIR", help="folder to make, or an empty one")
 
 
 BACKEND_NAMES = ("auto", "docker", "bubblewrap", "unsafe")

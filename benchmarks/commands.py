@@ -190,6 +190,16 @@ def rewards_validate(arguments: Namespace) -> int:
     return 0 if all(check.ok for check in checks) else 1
 
 
+def rewards_new(arguments: Namespace) -> int:
+    from botgrpo.benchmarks.new_reward import new_reward, next_steps
+
+    plugin, files = new_reward(arguments.name, arguments.dir)
+    for path in files:
+        print(path)
+    print(f"\nNext:\n{next_steps(plugin, arguments.dir)}")
+    return 0
+
+
 def sandbox_doctor(arguments: Namespace) -> int:
     from botgrpo.sandbox import doctor
 
