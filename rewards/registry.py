@@ -40,6 +40,7 @@ GROUP = "botgrpo.rewards"
 BUILTINS: Mapping[str, str] = {
     "react.compile": "botgrpo.rewards.react.compile:ReactCompile",
     "react.complete": "botgrpo.rewards.react.complete:ReactComplete",
+    "react.eslint": "botgrpo.rewards.react.eslint:ReactEslint",
     "react.code_judge": "botgrpo.rewards.react.code_judge:CodeJudge",
     "math.answer": "botgrpo.rewards.math.answer:MathAnswer",
     "math.format": "botgrpo.rewards.math.format_tags:MathFormat",

@@ -59,6 +59,23 @@ def complete_examples() -> Sequence[Example]:
     )
 
 
+def eslint_examples() -> Sequence[Example]:
+    """For react.eslint: the right answer, and it with one finding each of every severity."""
+    hook = "  if (title) useState(1);\n  return ("
+    return (
+        Example(_fenced("gold", _COUNTER), (0.0, 0.0), "ok"),
+        _linted(
+            "cannot-be-read", '"react";', '"react"; const a = "🤨é漢", b = ;', -0.5, "fatal", ";"
+        ),
+        _linted("undefined", "<h2>", "<h2>{missing}", -0.1, "error", "missing"),
+        _linted("hook-in-condition", "  return (", hook, -0.1, "error", "useState"),
+        _linted(
+            "unused", "  return (", "  const spare = 1;\n  return (", -0.02, "warning", "spare"
+        ),
+        Example(_rollout("prose", "I would use a counter."), (-0.5, -0.5), "no_code", gold=False),
+    )
+
+
 def judge_examples() -> Sequence[Example]:
     """For judges that read the code: the right answer, an empty page, and prose."""
     empty = "export default function Counter() {\n  return <div></div>;\n}\n"
@@ -81,6 +98,12 @@ def _tampered(
     fence = "```\n" if close else ""
     rollout = _rollout(name, f"Here it is:\n\n```tsx\n{code}{fence}", _ASKED)
     return Example(rollout, _NOTHING, verdict, blames, gold=False)
+
+
+def _linted(name: str, old: str, new: str, outcome: float, verdict: str, blames: str) -> Example:
+    code = _COUNTER.replace(old, new, 1)
+    assert code != _COUNTER
+    return Example(_fenced(name, code), (outcome, outcome), verdict, blames, gold=False)
 
 
 def _fenced(name: str, code: str) -> Rollout:

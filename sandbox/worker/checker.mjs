@@ -51,9 +51,9 @@ class Candidate {
     this.places = new Places(this.text);
     this.file = parse(this.path, this.text);
     this.reaches = reaches(this.file);
-    for (const each of this.file.parseDiagnostics) this.typescript("fatal", each);
     for (const { rule, severity, message, start, end } of lint(this.file, this.text, this.places))
       this.add("eslint", rule, severity, message, start, end);
+    for (const each of this.file.parseDiagnostics) this.typescript("fatal", each);
   }
 
   typescript(severity, diagnostic) {
