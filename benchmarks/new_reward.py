@@ -110,7 +110,7 @@ def _plugin(name: str, folder: Path) -> Plugin:
     taken = made.module in sys.stdlib_module_names or keyword.iskeyword(made.module)
     if taken or importlib.util.find_spec(made.module):
         raise ConfigError(
-            f"got the distribution {distribution!r}, but Python has {made.module!r} already; choose "
-            f"another, e.g. my-{distribution}/{reward}"
+            f"got the distribution {distribution!r}, but Python has {made.module!r} already; "
+            f"choose another, e.g. my-{distribution}/{reward}"
         )
     return made

@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -96,4 +97,14 @@ def test_a_name_that_python_uses_for_something_else_does_no_harm(tmp_path: Path,
     plugin, files = new_reward(f"acme/{name}", tmp_path / "made")
     source = next(path for path in files if path.name == "__init__.py")
     reward = build(f"{source}:{plugin.class_name}")
+    assert [check for check in asyncio.run(validate(reward)) if not check.ok] == []
+
+
+def test_the_example_plugin_keeps_its_promises_and_declares_what_it_has() -> None:
+    folder = Path(__file__).parents[1] / "examples" / "house-rules"
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+    ((name, target),) = project["entry-points"]["botgrpo.rewards"].items()
+    module, _, attribute = target.partition(":")
+    reward = build(f"{folder / 'src' / module / '__init__.py'}:{attribute}")
+    assert reward.spec.name == f"{project['name']}/{name}"
     assert [check for check in asyncio.run(validate(reward)) if not check.ok] == []
