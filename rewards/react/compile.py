@@ -3,8 +3,10 @@
 Local rule: each blamed place gets -1. Of syntax errors only the first counts, since the parser's
 later ones mostly follow from it; every import that does not resolve or link counts, once a place.
 A second declaration is blamed, not the first; of two tags that do not match both are, since either
-may be the wrong one. A source that has no code, no default export or a
-default export that is no component has no place to blame: no spans. Nor has a page that fails.
+may be the wrong one. With `typescript` all syntax errors count that TypeScript's parser finds,
+which goes on after the first, beside the compiler's, unless the source was cut off. A source that
+has no code, no default export or a default export that is no component has no place to blame: no
+spans. Nor has a page that fails.
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
+from botgrpo.rewards.react.eslint import finding_span
 from botgrpo.rewards.react.examples import compile_examples, mounted_examples
 from botgrpo.rewards.react.extract import Extraction, extract
 from botgrpo.rewards.spans import TextMap
 from botgrpo.sandbox.browser import PageResult, ReactBrowser, shared_browser
+from botgrpo.sandbox.checker import ReactChecker, shared_checker
 from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.react import (
     CompileResult,
@@ -37,20 +41,23 @@ class ReactCompile:
     With `mount` the component must also run: its page is opened in Chromium. Verdicts: no_code,
     syntax, resolve, link, no_default_export, not_a_component, too_large, timeout, oom, crash,
     mounted also runtime_error, hang, blank; ok; infra_error is unscored. Where nothing can be
-    isolated, or no browser is there, every rollout is unscored with the reason. `compiler` and
-    `browser` replace the process's shared ones.
+    isolated, or no browser is there, every rollout is unscored with the reason. `typescript` adds
+    places and changes no verdict. `compiler`, `browser` and `checker` replace the process's shared
+    ones.
     """
 
     def __init__(
         self,
         backend: str = "auto",
         mount: bool = False,
+        typescript: bool = False,
         compiler: ReactCompiler | None = None,
         browser: ReactBrowser | None = None,
+        checker: ReactChecker | None = None,
     ) -> None:
         self.spec = RewardSpec(
             name="react.compile",
-            version="2",
+            version="3",
             outcome_range=(0.0, 1.0),
             local_range=(-1.0, 0.0),
             needs=("sandbox", "browser") if mount or browser else ("sandbox",),
@@ -58,6 +65,7 @@ class ReactCompile:
         )
         self._compiler = compiler or shared_compiler(backend)
         self._browser = browser or (shared_browser(backend) if mount else None)
+        self._checker = checker or (shared_checker(backend) if typescript else None)
 
     async def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
         """All rollouts at once; compiler and browser queue what exceeds their workers."""
@@ -70,9 +78,13 @@ class ReactCompile:
 
     async def _one(self, rollout: Rollout) -> Score:
         if self._browser is None:
-            return _score(rollout, *await judge(self._compiler, rollout.completion))
-        code, result, page = await judge_mounted(self._browser, rollout.completion)
+            code, result = await judge(self._compiler, rollout.completion)
+            page = None
+        else:
+            code, result, page = await judge_mounted(self._browser, rollout.completion)
         score = _score(rollout, code, result)
+        if self._checker and code and result.status == "syntax" and not score.metrics["truncated"]:
+            return await _further(score, code, self._checker)
         return score if page is None else _mounted(score, page)
 
     def examples(self) -> Sequence[Example]:
@@ -147,6 +159,23 @@ def _mounted(score: Score, page: PageResult) -> Score:
         metrics=metrics,
         seconds=seconds,
     )
+
+
+async def _further(score: Score, code: Extraction, checker: ReactChecker) -> Score:
+    """The score of a source with a syntax error, and all others that TypeScript finds."""
+    try:
+        checked = await checker.check(code.code)
+    except SandboxUnavailable as error:
+        return replace(score, spans=(), local_scored=False, reason=str(error))
+    if checked.status == "infra_error":
+        return replace(score, spans=(), local_scored=False, reason=checked.reason)
+    places = TextMap(code.code)
+    further = [
+        finding_span(code, places, finding, -1.0)
+        for finding in checked.findings
+        if finding.tool == "typescript" and finding.severity == "fatal"
+    ]
+    return replace(score, spans=_merged([*score.spans, *further]))
 
 
 def blame(
