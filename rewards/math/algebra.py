@@ -89,7 +89,7 @@ class _Forms:
     def of(self, expr: Expr) -> Form:
         self.budget.spend(2)
         if isinstance(expr, Number):
-            return number(simplest(expr.value))
+            return number(expr.value)
         if isinstance(expr, Name):
             if expr.name == "oo":
                 raise Undecided("infinity is no number")

@@ -21,6 +21,7 @@ from botgrpo.rewards.math.tree import (
 
 MAX_DEPTH = 30
 _CLOSING = {"(": (")", "]"), "[": ("]", ")"), r"\{": (r"\}",)}
+_POSTFIX = {"^": "^", "sup": "^", "!": "!", "%": "percent", "°": "degree"}
 
 
 class Atoms(ABC):
@@ -33,6 +34,7 @@ class Atoms(ABC):
         self.tokens = tokens
         self.applied = applied
         self.at = 0
+        self.next = tokens[0]
         self.depth = 0
         self.bars = 0
         self.bracketed: set[tuple[int, int]] = set()
@@ -47,40 +49,39 @@ class Atoms(ABC):
         """The body of a big sum or product."""
 
     @property
-    def next(self) -> Token:
-        return self.tokens[self.at]
-
-    @property
     def last_end(self) -> int:
         return self.tokens[self.at - 1].end
 
+    def go(self, at: int) -> None:
+        self.at = at
+        self.next = self.tokens[at]
+
     def take(self) -> Token:
+        token = self.next
         self.at += 1
-        return self.tokens[self.at - 1]
-
-    def accept(self, *values: str) -> Token | None:
-        if self.next.kind == "op" and self.next.value in values:
-            return self.take()
-        return None
-
-    def expect(self, *values: str) -> Token:
-        token = self.accept(*values)
-        if token is None:
-            got = self.next.value or "the end"
-            raise ParseError(f"got {got[:20]!r}, expected {' or '.join(values)}")
+        self.next = self.tokens[self.at]
         return token
+
+    def accept(self, *kinds: str) -> Token | None:
+        return self.take() if self.next.kind in kinds else None
+
+    def expect(self, *kinds: str) -> Token:
+        if self.next.kind not in kinds:
+            got = self.next.value or "the end"
+            raise ParseError(f"got {got[:20]!r}, expected {' or '.join(kinds)}")
+        return self.take()
 
     def items(self, opening: Token, closing: tuple[str, ...]) -> Expr:
         """What stands in brackets: one sum, or several as a `Collection`."""
         items: list[Expr] = []
-        if not (self.next.kind == "op" and self.next.value in closing):
+        if self.next.kind not in closing:
             items.append(self.sum())
             while self.accept(",", ";"):
                 items.append(self.sum())
         close = self.expect(*closing)
         if len(items) == 1 and opening.value in "([":
             self.bracketed.add((opening.start, close.end))
-            return replace(items[0], start=opening.start, end=close.end)
+            return moved(items[0], opening.start, close.end)
         if not items and opening.value != r"\{":
             raise ParseError("empty brackets")
         return Collection(
@@ -97,23 +98,18 @@ class Atoms(ABC):
             raise OverBudget(f"more than {MAX_DEPTH} levels of brackets")
 
     def postfix(self, base: Expr) -> Expr:
-        while True:
-            if self.next.kind == "sup":
-                token = self.take()
+        while self.next.kind in _POSTFIX:
+            token = self.take()
+            if token.kind == "^":
+                base = self.power(base)
+            elif token.kind == "sup":
                 power = integer(token.value, token.start, token.end)
                 base = Apply("^", (base, power), base.start, token.end)
-            elif self.accept("^"):
-                base = self.power(base)
-            elif self.accept("!"):
-                if self.next.value == "!" or self.attached(base):
-                    raise Ambiguous("n!! or 2^n!")
-                base = Apply("!", (base,), base.start, self.last_end)
-            elif self.accept("%"):
-                base = Apply("percent", (base,), base.start, self.last_end)
-            elif self.accept("°"):
-                base = Apply("degree", (base,), base.start, self.last_end)
             else:
-                return base
+                if token.kind == "!" and (self.next.kind == "!" or self.attached(base)):
+                    raise Ambiguous("n!! or 2^n!")
+                base = Apply(_POSTFIX[token.kind], (base,), base.start, token.end)
+        return base
 
     def attached(self, expr: Expr) -> bool:
         """A power, factorial or sum that no brackets keep together."""
@@ -143,57 +139,58 @@ class Atoms(ABC):
 
     def one(self) -> Expr:
         token = self.take()
-        if token.kind == "num":
+        kind = token.kind
+        if kind == "num":
             return self.number(token)
-        if token.kind == "name":
+        if kind == "name":
             return self.name(token)
-        if token.kind == "text":
-            return Text(token.value, token.start, token.end)
-        if token.kind == "func":
+        if kind in _CLOSING:
+            return self.items(token, _CLOSING[kind])
+        if kind in ("{", "boxed"):
+            if kind == "{":
+                self.go(self.at - 1)
+            return moved(self.argument(), token.start, self.last_end)
+        if kind in ("frac", "binom"):
+            args = (self.argument(), self.argument())
+            return Apply("/" if kind == "frac" else kind, args, token.start, self.last_end)
+        if kind == "func":
             return self.function(token)
-        if token.kind == "op":
-            if token.value in ("(", "[", r"\{"):
-                return self.items(token, _CLOSING[token.value])
-            if token.value in ("{", "boxed"):
-                if token.value == "{":
-                    self.at -= 1
-                return replace(self.argument(), start=token.start, end=self.last_end)
-            if token.value in ("⌊", "⌈"):
-                return self.rounded(token)
-            if token.value == "|" and not self.divides:
-                return self.absolute(token)
-            if token.value in ("frac", "binom"):
-                args = (self.argument(), self.argument())
-                op = "/" if token.value == "frac" else "binom"
-                return Apply(op, args, token.start, self.last_end)
-            if token.value == "√":
-                return self.root(token)
-            if token.value in ("∑", "∏"):
-                return self.big(token)
+        if kind == "√":
+            return self.root(token)
+        if kind in ("⌊", "⌈"):
+            return self.rounded(token)
+        if kind == "|" and not self.divides:
+            return self.absolute(token)
+        if kind in ("∑", "∏"):
+            return self.big(token)
+        if kind == "text":
+            return Text(token.value, token.start, token.end)
         raise ParseError(f"{token.value[:20] or 'the end'!r} where a value should stand")
 
     def number(self, token: Token) -> Expr:
-        if self.next.value == "_":
+        if self.next.kind == "_":
             self.take()
             base = self.argument()
             if not isinstance(base, Number) or base.decimals or not 2 <= base.value <= 10:
                 raise ParseError("a number with a subscript that is no base from 2 to 10")
             try:
-                value = Fraction(int(token.value, int(base.value)))
+                value = int(token.value, int(base.value))
             except ValueError:
                 raise ParseError("digits that the base does not have") from None
             return Number(value, 0, token.start, self.last_end)
+        if token.value.isdigit():
+            return Number(int(token.value), 0, token.start, token.end)
         decimals = len(token.value.partition(".")[2])
         return Number(Fraction(token.value), decimals, token.start, token.end)
 
     def name(self, token: Token) -> Expr:
         start, name = token.start, token.value
-        if self.next.value == "_":
+        if self.next.kind == "_":
             self.take()
             name = f"{name}_{{{self.subscript()}}}"
         result: Expr = Name(name, start, self.last_end)
         applies = name[0] in self.applied or name in self.applied
-        if self.next.value == "(" and (applies or name in ("C", "P")):
+        if self.next.kind == "(" and (applies or name in ("C", "P")):
             here = self.at
             inner = self.items(self.take(), (")",))
             arguments = inner.items if isinstance(inner, Collection) else (inner,)
@@ -202,7 +199,7 @@ class Atoms(ABC):
                 return Apply(op, arguments, start, self.last_end)
             if applies:
                 return Apply("call", (result, *arguments), start, self.last_end)
-            self.at = here
+            self.go(here)
         return result
 
     def subscript(self) -> str:
@@ -215,7 +212,7 @@ class Atoms(ABC):
         values: list[str] = []
         while not self.accept("}"):
             token = self.take()
-            if token.kind == "end" or token.value in ("{", "=", "_"):
+            if token.kind in ("end", "{", "=", "_"):
                 raise ParseError("a subscript that is no simple one")
             values.append(token.value)
         return "".join(values)
@@ -229,15 +226,15 @@ class Atoms(ABC):
         token = self.next
         if token.kind == "num" and len(token.value) > 1 and token.value.isdigit():
             cut = token.start + 1
-            self.tokens[self.at] = Token("num", token.value[1:], cut, token.end)
+            self.tokens[self.at] = self.next = Token("num", token.value[1:], cut, token.end)
             return integer(token.value[0], token.start, cut)
-        if token.value in ("-", "+", "^"):
+        if token.kind in ("-", "+", "^"):
             raise ParseError("a sign where an argument should stand")
         return self.atom()
 
     def root(self, token: Token) -> Expr:
         degree = None
-        if self.next.value == "[":
+        if self.next.kind == "[":
             self.take()
             degree = self.sum()
             self.expect("]")
@@ -264,14 +261,14 @@ class Atoms(ABC):
         op = token.value
         extra: tuple[Expr, ...] = ()
         power: Expr | None = None
-        if op == "log" and self.next.value == "_":
+        if op == "log" and self.next.kind == "_":
             self.take()
             extra = (self.argument(),)
         if self.accept("^"):
-            power = self.argument() if self.next.value != "-" else None
+            power = self.argument() if self.next.kind != "-" else None
             if power is None:
                 raise Ambiguous("a function to a negative power: its inverse or its reciprocal")
-        if self.next.value == "(":
+        if self.next.kind == "(":
             inner = self.items(self.take(), (")",))
             args = inner.items if isinstance(inner, Collection) else (inner,)
         else:
@@ -284,10 +281,10 @@ class Atoms(ABC):
     def bare_argument(self) -> Expr:
         """sin 2x: the factors that stand side by side, up to a sign or the next function."""
         left = self.postfix(self.atom())
-        while self.next.kind == "name" or self.next.value in ("√", "frac"):
+        while self.next.kind in ("name", "√", "frac"):
             right = self.postfix(self.atom())
             left = Apply("*", (left, right), left.start, right.end)
-        if self.next.value == "/":
+        if self.next.kind == "/":
             raise Ambiguous("a function without brackets before a slash")
         return left
 
@@ -307,8 +304,15 @@ class Atoms(ABC):
         return Apply(op, (index, low, high, body), token.start, self.last_end)
 
 
+def moved(expr: Expr, start: int, end: int) -> Expr:
+    """The same node at another place: with the brackets around it, say."""
+    if isinstance(expr, Apply):  # the usual case, ten times as fast as `replace`
+        return Apply(expr.op, expr.args, start, end)
+    return replace(expr, start=start, end=end)
+
+
 def integer(digits: str, start: int, end: int) -> Number:
     try:
-        return Number(Fraction(int(digits)), 0, start, end)
+        return Number(int(digits), 0, start, end)
     except ValueError:
         raise ParseError("an exponent that is no number") from None

@@ -368,7 +368,7 @@ def _trivial(left: Expr, right: Expr) -> bool:
     return _size(left) + _size(right) <= 1 and all(v < 10 for v in _numbers(left) + _numbers(right))
 
 
-def _numbers(expr: Expr) -> list[Fraction]:
+def _numbers(expr: Expr) -> list[Rational]:
     if isinstance(expr, Number):
         return [expr.value]
     return [value for part in parts(expr) for value in _numbers(part)]

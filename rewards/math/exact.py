@@ -122,7 +122,7 @@ class _Evaluation:
 
     def value(self, expr: Expr) -> Rational:
         if isinstance(expr, Number):
-            return simplest(expr.value)
+            return expr.value
         if isinstance(expr, Name):
             value = self.env.get(expr.name)
             if value is None or isinstance(value, Function):

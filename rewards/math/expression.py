@@ -14,11 +14,8 @@ reaches `eval` or a library's string parser.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from fractions import Fraction
-
-from botgrpo.rewards.math.atoms import Atoms
-from botgrpo.rewards.math.tokens import Token, tokenize
+from botgrpo.rewards.math.atoms import Atoms, moved
+from botgrpo.rewards.math.tokens import tokenize
 from botgrpo.rewards.math.tree import (
     Ambiguous,
     Apply,
@@ -32,7 +29,9 @@ from botgrpo.rewards.math.tree import (
 
 APPLIED = frozenset("fgh")  # letters that are functions before a bracket; others are factors
 _SIGNS = frozenset("=≠<>≤≥≈≡∣")
-_STARTS = frozenset(("(", "[", "{", r"\{", "√", "frac", "binom", "boxed", "∑", "∏", "⌊", "⌈"))
+_SUMS = {"+": "+", "-": "neg", "±": "+-", "∪": "union"}
+_BRACKETS = ("(", "[", "{", r"\{", "⌊", "⌈")
+_STARTS = frozenset((*_BRACKETS, "name", "func", "text", "√", "frac", "binom", "boxed", "∑", "∏"))
 
 
 def parse(text: str, *, budget: Budget, applied: frozenset[str] = APPLIED) -> Expr:
@@ -66,14 +65,14 @@ class _Parser(Atoms):
         sides = [self.sum()]
         modulus: Expr | None = None
         while True:
-            if self.next.kind == "op" and (self.next.value in _SIGNS or self.bar_divides()):
-                sign = self.take().value
+            if self.next.kind in _SIGNS or self.bar_divides():
+                sign = self.take().kind
                 signs.append("∣" if sign == "|" else sign)
                 sides.append(self.sum())
             elif modulus is None and (found := self.modulus()) is not None:
                 modulus, bracketed = found
                 if not self.ends_side():
-                    if bracketed or not self.next_is_sign():
+                    if bracketed or self.next.kind not in _SIGNS:
                         raise ParseError("more after the modulus")
                     sides[-1] = self.reduced(sides[-1], modulus)
                     modulus = None
@@ -93,21 +92,17 @@ class _Parser(Atoms):
         return Apply("mod", (side, modulus), side.start, modulus.end)
 
     def bar_divides(self) -> bool:
-        return self.next.value == "|" and self.divides
-
-    def next_is_sign(self) -> bool:
-        return self.next.kind == "op" and self.next.value in _SIGNS
+        return self.next.kind == "|" and self.divides
 
     def ends_side(self) -> bool:
-        return self.next.kind == "end" or self.next.value in (",", ";", ".")
+        return self.next.kind in ("end", ",", ";", ".")
 
     def modulus(self) -> tuple[Expr, bool] | None:
         """(m, True) of \\pmod{m} or (mod m), (m, False) of "mod m" without brackets."""
         if self.accept("pmod"):
             return self.argument(), True
-        following = self.tokens[self.at + 1] if self.next.kind != "end" else self.next
-        if self.next.value == "(" and following.kind == "op" and following.value == "mod":
-            self.at += 2
+        if self.next.kind == "(" and self.tokens[self.at + 1].kind == "mod":
+            self.go(self.at + 2)
             inner = self.sum()
             self.expect(")")
             return inner, True
@@ -116,38 +111,32 @@ class _Parser(Atoms):
         return None
 
     def sum(self) -> Expr:
-        first = self.product()
-        terms = [first]
-        while True:
-            if self.accept("+"):
-                terms.append(self.product())
-            elif minus := self.accept("-"):
-                term = self.product()
-                terms.append(Apply("neg", (term,), minus.start, term.end))
-            elif self.accept("±"):
-                left = _sum(terms)
-                right = self.product()
-                terms = [Apply("+-", (left, right), first.start, right.end)]
-            elif self.next.value == "∪" and self.take():
-                left, right = _sum(terms), self.product()
-                terms = [Apply("union", (left, right), left.start, right.end)]
+        terms = [self.product()]
+        while self.next.kind in _SUMS:
+            sign = self.take()
+            term = self.product()
+            if sign.kind == "+":
+                terms.append(term)
+            elif sign.kind == "-":
+                terms.append(Apply("neg", (term,), sign.start, term.end))
             else:
-                return _sum(terms)
+                left = _sum(terms)
+                terms = [Apply(_SUMS[sign.kind], (left, term), left.start, term.end)]
+        return _sum(terms)
 
     def product(self) -> Expr:
         left = self.factor()
         after_slash = False
         while True:
-            if self.accept("*"):
-                right, op = self.factor(), "*"
-                after_slash = False
-            elif self.accept("/", ":"):
-                right, op = self.factor(), "/"
-                after_slash = True
+            kind = self.next.kind
+            if kind in ("*", "/", ":"):
+                self.take()
+                right, op = self.factor(), "*" if kind == "*" else "/"
+                after_slash = op == "/"
             elif self.starts_factor():
                 if after_slash:
                     raise Ambiguous("a factor beside a divisor, as in 1/2x")
-                mixed = _is_mixed(left, self.next)
+                mixed = kind == "frac" and isinstance(left, Number) and not left.decimals
                 right = self.factor()
                 op = "mixed" if mixed and _is_proper(right) else "*"
             else:
@@ -155,16 +144,12 @@ class _Parser(Atoms):
             left = Apply(op, (left, right), left.start, right.end)
 
     def starts_factor(self) -> bool:
-        kind, value = self.next.kind, self.next.value
+        kind = self.next.kind
         if kind == "num":
             raise ParseError("a number right after a factor")
-        if kind in ("name", "func", "text"):
-            return True
-        if value == "(" and self.tokens[self.at + 1].value == "mod":
-            return False
-        if value == "|":
+        if kind == "|":
             return self.bars == 0 and not self.divides
-        return kind == "op" and value in _STARTS
+        return kind in _STARTS and not (kind == "(" and self.tokens[self.at + 1].kind == "mod")
 
     def factor(self) -> Expr:
         sign = self.accept("-", "+", "±")
@@ -172,10 +157,10 @@ class _Parser(Atoms):
             self.enter()  # a row of signs nests as well
             inner = self.factor()
             self.depth -= 1
-            if sign.value == "+":
-                return replace(inner, start=sign.start)
-            if sign.value == "±":
-                zero = Number(Fraction(0), 0, sign.start, sign.start)
+            if sign.kind == "+":
+                return moved(inner, sign.start, inner.end)
+            if sign.kind == "±":
+                zero = Number(0, 0, sign.start, sign.start)
                 return Apply("+-", (zero, inner), sign.start, inner.end)
             return Apply("neg", (inner,), sign.start, inner.end)
         return self.postfix(self.atom())
@@ -185,10 +170,6 @@ def _sum(terms: list[Expr]) -> Expr:
     if len(terms) == 1:
         return terms[0]
     return Apply("+", tuple(terms), terms[0].start, terms[-1].end)
-
-
-def _is_mixed(left: Expr, following: Token) -> bool:
-    return isinstance(left, Number) and not left.decimals and following.value == "frac"
 
 
 def _is_proper(expr: Expr) -> bool:

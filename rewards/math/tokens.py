@@ -16,7 +16,7 @@ MAX_DIGITS = 1000  # of one printed number
 
 
 class Token(NamedTuple):
-    """`kind` is num, name, func, text, op or end; `value` its normal form."""
+    """`kind` is num, name, func, text, sup, end, or an operator itself; `value` its form."""
 
     kind: str
     value: str
@@ -95,15 +95,16 @@ _TOKEN = re.compile(
   | \\(?:text|textrm|textbf|textit|mathrm|mathbf|mathit|mathsf|operatorname|mbox)\s*
        \{ (?P<text> [^{}\\]* ) \}
   | (?P<sup> [⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+ )
-  | (?P<word> [A-Za-z]+ | [\u0370-\u03ff] )
+  | (?P<word> [A-Za-z]+ | [\u0370-\u03ff∞] )
   | \\(?P<cmd> [A-Za-z]+ )\*?
   | (?P<op> \\[{}|%] | <= | >= | != | <> | == | \*\* | \.\.\. | … | \^\\circ
-          | [-+*/^!%°_=<>≤≥≠≈≡∣|(){}\[\],;±√∑∏⌊⌋⌈⌉∪∞:.] )
+          | [-+*/^!%°_=<>≤≥≠≈≡∣|(){}\[\],;±√∑∏⌊⌋⌈⌉∪:.] )
   | (?P<prime> ['′]+ )
+  | (?P<bad> . )
     """,
-    re.VERBOSE,
+    re.VERBOSE | re.DOTALL,
 )
-_SAME = {"<=": "≤", ">=": "≥", "!=": "≠", "<>": "≠", "==": "=", "**": "^", "∞": "oo", "…": "..."}
+_SAME = {"<=": "≤", ">=": "≥", "!=": "≠", "<>": "≠", "==": "=", "**": "^", "…": "..."}
 _SAME |= {r"\%": "%", r"\|": "|", r"^\circ": "°"}
 _PAIR_OPEN, _PAIR_CLOSE = ("(", "[", r"\{"), (")", "]", r"\}")
 
@@ -116,25 +117,27 @@ def tokenize(text: str, budget: Budget) -> list[Token]:
     """
     text = text.translate(_ONE_TO_ONE)
     tokens: list[Token] = []
-    position = 0
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            raise ParseError(f"{text[position]!r} is no part of a formula")
-        budget.spend()
-        _append(tokens, match, text)
-        position = match.end()
+    for match in _TOKEN.finditer(text):
+        kind = match.lastgroup
+        if kind == "space":
+            continue
+        if kind == "op":
+            sign = match[0]
+            tokens.append(_sign(_SAME.get(sign, sign), match.start(), match.end()))
+        elif kind == "num" and len(match[0]) <= 20 and match[0].isdigit():
+            tokens.append(Token("num", match[0], match.start(), match.end()))
+        else:
+            _append(tokens, match, text)
         if len(tokens) > MAX_TOKENS:
             raise OverBudget(f"more than {MAX_TOKENS} tokens")
-    tokens.append(Token("end", "", len(text), len(text)))
-    return tokens
+    budget.spend(1 + 2 * len(tokens))
+    end = Token("end", "", len(text), len(text))
+    return [*tokens, end, end]  # two, so that one token may always be looked ahead
 
 
 def _append(tokens: list[Token], match: re.Match[str], text: str) -> None:
     kind, (start, end) = match.lastgroup or "", match.span()
     value = match[kind]
-    if kind == "space":
-        return
     if kind == "num":
         _append_number(tokens, value, start, text)
     elif kind == "text":
@@ -146,15 +149,15 @@ def _append(tokens: list[Token], match: re.Match[str], text: str) -> None:
     elif kind == "sup":
         digits = "".join("-" if c == "⁻" else str(_SUPERSCRIPTS.index(c)) for c in value)
         tokens.append(Token("sup", digits, start, end))
-    elif kind == "prime":
-        if not tokens or tokens[-1].kind != "name":
-            raise ParseError("a prime after something that is no name")
+    elif kind == "prime" and tokens and tokens[-1].kind == "name":
         last = tokens.pop()
         tokens.append(Token("name", last.value + "'" * len(value), last.start, end))
-    elif value == "∞":
-        tokens.append(Token("name", "oo", start, end))
     else:
-        tokens.append(Token("op", _SAME.get(value, value), start, end))
+        raise ParseError(f"{value[:1]!r} is no part of a formula here")
+
+
+def _sign(sign: str, start: int, end: int) -> Token:
+    return Token(sign, sign, start, end)
 
 
 def _append_number(tokens: list[Token], value: str, start: int, text: str) -> None:
@@ -169,7 +172,7 @@ def _append_number(tokens: list[Token], value: str, start: int, text: str) -> No
             left, _, right = value.partition(",")
             middle = start + len(left)
             tokens.append(Token("num", left, start, middle))
-            tokens.append(Token("op", ",", middle, middle + 1))
+            tokens.append(_sign(",", middle, middle + 1))
             tokens.append(Token("num", right.strip(), end - len(right.strip()), end))
             return
     if ", " in value:  # "1, 234" is a list, "1,234" one number
@@ -180,13 +183,13 @@ def _append_number(tokens: list[Token], value: str, start: int, text: str) -> No
 
 def _append_list(tokens: list[Token], value: str, start: int) -> None:
     for match in re.finditer(r"[0-9]+(?:\.[0-9]+)?|,", value):
-        kind = "op" if match[0] == "," else "num"
+        kind = "," if match[0] == "," else "num"
         tokens.append(Token(kind, match[0], start + match.start(), start + match.end()))
 
 
 def _append_text(tokens: list[Token], value: str, start: int, end: int) -> None:
     if value in ("mod", "and", "or"):
-        tokens.append(Token("op", "mod" if value == "mod" else ",", start, end))
+        tokens.append(_sign("mod" if value == "mod" else ",", start, end))
     elif value.lower() in FUNCTIONS:
         tokens.append(Token("func", value.lower(), start, end))
     elif len(value) == 1 and value.isalpha():
@@ -202,15 +205,15 @@ def _append_word(tokens: list[Token], word: str, start: int) -> None:
     end = start + len(word)
     lower = word.lower()
     if word == "mod":
-        tokens.append(Token("op", "mod", start, end))
+        tokens.append(_sign("mod", start, end))
     elif word in ("or", "and"):
-        tokens.append(Token("op", ",", start, end))
+        tokens.append(_sign(",", start, end))
     elif lower in FUNCTIONS:
         tokens.append(Token("func", lower, start, end))
     elif lower in _WORDS:
         tokens.append(Token("name", _WORDS[lower], start, end))
-    elif word in "πΠ":
-        tokens.append(Token("name", "pi", start, end))
+    elif word in "πΠ∞":
+        tokens.append(Token("name", "oo" if word == "∞" else "pi", start, end))
     elif len(word) <= 3:
         tokens += [Token("name", c, start + i, start + i + 1) for i, c in enumerate(word)]
     else:
@@ -219,7 +222,7 @@ def _append_word(tokens: list[Token], word: str, start: int) -> None:
 
 def _command(name: str, start: int, end: int) -> Token:
     if name in _OPS:
-        return Token("op", _OPS[name], start, end)
+        return _sign(_OPS[name], start, end)
     if name in FUNCTIONS:
         return Token("func", name, start, end)
     if name == "pi":
@@ -229,5 +232,5 @@ def _command(name: str, start: int, end: int) -> Token:
     if name in _GREEK_COMMANDS:
         return Token("name", name, start, end)
     if name in ("ldots", "dots", "cdots", "dotsb", "dotsc"):
-        return Token("op", "...", start, end)
+        return _sign("...", start, end)
     raise ParseError(f"the command \\{name[:20]}")

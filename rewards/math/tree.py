@@ -60,7 +60,7 @@ class Budget:
 class Number:
     """A number as printed: 3, 1,200 or 0.25 with `decimals` digits after the point."""
 
-    value: Fraction
+    value: int | Fraction
     decimals: int = 0
     start: int = field(default=0, compare=False)
     end: int = field(default=0, compare=False)
@@ -142,17 +142,31 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
 
 def names(expr: Expr) -> frozenset[str]:
     """The variables of a tree: all names but constants and the index of a sum or product."""
-    if isinstance(expr, Name):
-        return frozenset() if expr.name in ("pi", "oo") else frozenset((expr.name,))
-    found = frozenset[str]().union(*map(names, parts(expr)))
-    if isinstance(expr, Apply) and expr.op in ("sum", "prod") and isinstance(expr.args[0], Name):
-        return found - {expr.args[0].name}
-    if isinstance(expr, Apply) and expr.op == "call":
-        return found - names(expr.args[0])
-    return found
+    found: set[str] = set()
+    rest = [expr]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, Apply):
+            if node.op in ("sum", "prod"):
+                index = names(node.args[0])
+                found |= frozenset().union(*map(names, node.args[1:])) - index
+            else:
+                rest += node.args[1:] if node.op == "call" else node.args
+        elif isinstance(node, Name):
+            if node.name not in ("pi", "oo"):
+                found.add(node.name)
+        else:
+            rest += parts(node)
+    return frozenset(found)
 
 
 def ops(expr: Expr) -> frozenset[str]:
     """The operations that occur in a tree."""
-    found = frozenset[str]().union(*map(ops, parts(expr)))
-    return found | {expr.op} if isinstance(expr, Apply) else found
+    found: set[str] = set()
+    rest = [expr]
+    while rest:
+        node = rest.pop()
+        if isinstance(node, Apply):
+            found.add(node.op)
+        rest += parts(node)
+    return frozenset(found)
