@@ -1,4 +1,7 @@
-"""Finds node and keeps the worker's packages in a cache, a folder for each content of `worker/`."""
+"""Finds node and keeps the worker's packages in a cache, a folder for each content of `worker/`.
+
+A folder that nobody has used for 30 days is removed when a new one is installed.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +23,8 @@ from botgrpo.sandbox.errors import SandboxUnavailable
 WORKER = Path(__file__).parent / "worker"
 _DECIDE_PACKAGES = ("package.json", "package-lock.json", "vendor.mjs", "shims.mjs", "types.mjs")
 _INSTALL_TIMEOUT_S = 300
+_KEPT_S = 30 * 86400
+_held: dict[Path, int] = {}  # folder -> its inode
 
 
 def cache_dir() -> Path:
@@ -92,11 +98,14 @@ def worker_home() -> Path:
     Many processes may call at once. Raises SandboxUnavailable when npm is missing or fails.
     """
     home = cache_dir() / f"worker-{content_hash()}"
-    if (home / "node_modules").is_dir():
-        return home
-    with locked("worker"):
-        if not (home / "node_modules").is_dir():
-            _install(home)
+    _hold(home)
+    if not (home / "node_modules").is_dir():
+        with locked("worker"):
+            if not (home / "node_modules").is_dir():
+                _install(home)
+                _hold(home)
+                _clean()
+        _hold(home)
     return home
 
 
@@ -113,11 +122,35 @@ def _install(home: Path) -> None:
             shutil.copyfile(file, build / file.name)
 
 
+def _hold(home: Path) -> None:
+    """Note that `home` is used today, and keep `_clean` off it while this process lives."""
+    with contextlib.suppress(OSError):  # not there, another user's, or a file system without locks
+        os.utime(home)
+        if _held.get(home) != home.stat().st_ino:
+            # Waits while it is being removed; then the caller sees that it is gone.
+            fcntl.flock(os.open(home, os.O_RDONLY | os.O_DIRECTORY), fcntl.LOCK_SH)
+            _held[home] = home.stat().st_ino
+
+
+def _clean() -> None:
+    """Remove what older versions left: unused for 30 days, and held by no process."""
+    for folder in (*cache_dir().glob("worker-*"), *cache_dir().glob("packages-*")):
+        with contextlib.suppress(OSError):
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if time.time() - folder.stat().st_mtime > _KEPT_S:
+                    shutil.rmtree(folder)
+            finally:
+                os.close(fd)
+
+
 def _packages() -> Path:
     """The packages as `worker/vendor.mjs` leaves them, kept for every worker with the same ones."""
     sources = [WORKER / name for name in _DECIDE_PACKAGES]
     home = cache_dir() / f"packages-{_digest(sources)}"
     if home.is_dir():
+        _hold(home)
         return home
     npm = shutil.which("npm")
     if npm is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,33 @@ def test_every_file_of_the_worker_decides_the_name_of_its_folder(
 def test_the_cache_folder_can_be_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("BOTGRPO_CACHE", str(tmp_path))
     assert install.cache_dir() == tmp_path
+
+
+def test_a_new_worker_removes_old_folders_but_none_in_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fake(home: Path) -> None:
+        (home / "node_modules").mkdir(parents=True)
+
+    def aged(name: str, days: int) -> Path:
+        fake(tmp_path / name)
+        os.utime(tmp_path / name, (time.time() - days * 86400,) * 2)
+        return tmp_path / name
+
+    monkeypatch.setenv("BOTGRPO_CACHE", str(tmp_path))
+    monkeypatch.setattr(install, "_install", fake)
+    monkeypatch.setattr(install, "_held", {})
+    monkeypatch.setattr(install, "content_hash", lambda: "held")
+    held = aged("worker-held", 40)
+    assert install.worker_home() == held
+    assert time.time() - held.stat().st_mtime < 60  # touched, since it is used
+    os.utime(held, (0, 0))  # as long ago as can be: now only the lock speaks for it
+    gone = [aged("worker-old", 31), aged("packages-old", 31), aged("worker-new-x", 31)]
+    kept = [aged("worker-young", 29), aged("packages-young", 29), aged("models", 99), held]
+    monkeypatch.setattr(install, "content_hash", lambda: "now")
+    assert install.worker_home() == tmp_path / "worker-now"
+    assert [each for each in gone if each.exists()] == []
+    assert [each for each in kept if not each.exists()] == []
 
 
 @pytest.mark.slow
