@@ -10,6 +10,7 @@ from string import Template
 
 from pydantic import BaseModel
 
+from botgrpo.rewards import base
 from botgrpo.rewards.judges.fence import RULE
 from botgrpo.rewards.judges.question import Question
 
@@ -45,3 +46,10 @@ def prompt_hash(prompts: Sequence[Prompt]) -> str:
         for p in prompts
     ]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def request_text(prompt: base.Prompt) -> str:
+    """What the user asked for: text as it is, of a chat the messages with their roles."""
+    if isinstance(prompt, str):
+        return prompt
+    return "\n\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)

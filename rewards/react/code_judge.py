@@ -12,11 +12,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from botgrpo.rewards.base import Example, Prompt, RewardSpec, Rollout, Score, Span
+from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
 from botgrpo.rewards.judges.budget import NoVerdict, Usage
 from botgrpo.rewards.judges.client import JudgeClient, Session
 from botgrpo.rewards.judges.fence import fence, numbered, remark
-from botgrpo.rewards.judges.prompts import prompt_hash
+from botgrpo.rewards.judges.prompts import prompt_hash, request_text
 from botgrpo.rewards.judges.question import Unreadable
 from botgrpo.rewards.judges.settings import settings
 from botgrpo.rewards.react.code_prompts import (
@@ -142,13 +142,6 @@ class CodeJudge:
         if not found.react:
             return _NOT_REACT, found
         return await session.expect(DIGIT.fill(**texts), DIGITS, usage), found
-
-
-def request_text(prompt: Prompt) -> str:
-    """What the user asked for: text as it is, of a chat the messages with their roles."""
-    if isinstance(prompt, str):
-        return prompt
-    return "\n\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)
 
 
 def _spans(code: Extraction, lines: Sequence[Blame]) -> tuple[Span, ...]:
