@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import importlib
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from botgrpo.benchmarks import shipped
 from botgrpo.rewards.base import Reward
 from botgrpo.rewards.mix import Composite, Design
+from botgrpo.rewards.reference import parse
 from botgrpo.rewards.registry import build
 from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer.config import Config
@@ -17,18 +20,32 @@ from botgrpo.trainer.task import Task
 if TYPE_CHECKING:
     from botgrpo.trainer.policy import Policy
 
-TASKS = ("react",)
+TASKS = {
+    "react": "botgrpo.benchmarks.tasks.react:ReactTask",
+    "aime": "botgrpo.benchmarks.tasks.aime:AimeTask",
+    "aime_micro": "botgrpo.benchmarks.tasks.aime_micro:AimeMicroTask",
+}
 
 
-def task(name: str) -> Task:
-    """The task called `name`; raises ConfigError naming what exists."""
-    if name == "react":
-        from botgrpo.benchmarks.tasks.react import ReactTask
+def task(reference: str) -> Task:
+    """The task of a reference, `NAME` or `NAME(arguments)`: react, aime_micro(difficulty=2).
 
-        return ReactTask()
-    near = difflib.get_close_matches(name, TASKS, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise ConfigError(f"no task {name!r}.{hint} Known: {', '.join(TASKS)}")
+    Raises ConfigError for an unknown name or wrong arguments, naming what exists.
+    """
+    parsed = parse(reference)
+    if parsed.name not in TASKS:
+        near = difflib.get_close_matches(parsed.name, TASKS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ConfigError(f"no task {parsed.name!r}.{hint} Known: {', '.join(TASKS)}")
+    module, _, name = TASKS[parsed.name].partition(":")
+    factory = getattr(importlib.import_module(module), name)
+    try:
+        inspect.signature(factory).bind(*parsed.args, **parsed.options)
+    except TypeError as error:
+        takes = inspect.signature(factory)
+        raise ConfigError(f"task {reference}: {error}; it takes {takes}") from error
+    made: Task = factory(*parsed.args, **parsed.options)
+    return made
 
 
 def reward(config: Config) -> Composite:
@@ -51,11 +68,18 @@ def judge(config: Config) -> Reward:
     return build(task(config.task).judge, defaults={"backend": config.sandbox})
 
 
-def describe_sandbox(backend: str) -> dict[str, Any]:
-    """Backend, runtime, isolation and versions, for the manifest."""
+def needs_sandbox(config: Config) -> bool:
+    """Whether what a model wrote is run to be judged: exact arithmetic on an answer is not."""
+    return "sandbox" in {*reward(config).spec.needs, *judge(config).spec.needs}
+
+
+def describe_sandbox(config: Config) -> dict[str, Any]:
+    """Backend, runtime, isolation and versions, for the manifest; empty where none is needed."""
+    if not needs_sandbox(config):
+        return {}
     from botgrpo.sandbox.react import shared_compiler
 
-    return shared_compiler(backend).describe()
+    return shared_compiler(config.sandbox).describe()
 
 
 def caution(config: Config) -> str:

@@ -24,7 +24,7 @@ def bench(arguments: Namespace) -> int:
         return 0
     out = Path(arguments.out or f"runs/{loaded.name}")
     workers = runner.worker_count(arguments.workers)
-    _require_sandbox(plans[0].config.sandbox)
+    _require_sandbox(plans[0].config)
     failed = runner.Bench(loaded, out, workers, resume=arguments.resume).run()
     path = write_report(out)
     print(verdict_text(load_suite(out)))
@@ -52,7 +52,7 @@ def train(arguments: Namespace) -> int:
         print(training.plan_text(config))
         return 0
     out = Path(arguments.out or f"runs/{config.name}")
-    _require_sandbox(config.sandbox)
+    _require_sandbox(config)
     training.train(config, out, resume=arguments.resume)
     return 0
 
@@ -243,8 +243,10 @@ def _config(arguments: Namespace) -> Config:
     return training.load_config(arguments.config, arguments.set)
 
 
-def _require_sandbox(backend: str) -> None:
-    """Fail before anything heavy starts where nothing can be isolated."""
+def _require_sandbox(config: Config) -> None:
+    """Fail before anything heavy starts where what must be isolated cannot be."""
+    from botgrpo.benchmarks import assemble
     from botgrpo.sandbox.backends import chooser
 
-    chooser(backend)().close()
+    if assemble.needs_sandbox(config):
+        chooser(config.sandbox)().close()

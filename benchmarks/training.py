@@ -93,7 +93,7 @@ def _run(config: Config, out: Path, caution: str) -> Any:
         data=_data_hashes(run.task, config),
         algorithm=dataclasses.asdict(run.algorithm),
         reward={"version": reward.spec.version},
-        sandbox=assemble.describe_sandbox(config.sandbox),
+        sandbox=assemble.describe_sandbox(config),
         caution=caution,
     )
     return run
@@ -122,18 +122,29 @@ def warm_start(config: Config, out: Path | None = None) -> Path:
 
 def make_start(config: Config, out: Path | None) -> Path:
     """What `botgrpo sft` makes: a warm start, or a shipped checkpoint of the micro policy anew."""
-    from botgrpo.benchmarks import warm_start as warm
-
     if config.policy.warm_start is not None:
         return warm_start(config, out)
-    if config.policy.model != "react_micro":
+    makers = {"react_micro": _react_micro, "aime_micro": _aime_micro}
+    if config.policy.model not in makers:
         raise ConfigError(
             f"configuration {config.name!r} has no [policy.warm_start]; add one, for example "
             "--set policy.warm_start.steps=100"
         )
-    folder = out or Path("runs") / f"react_micro-seed{config.run.seed}"
-    warm.react_micro(folder, seed=config.run.seed, say=_say, backend=config.sandbox)
+    folder = out or Path("runs") / f"{config.policy.model}-seed{config.run.seed}"
+    makers[config.policy.model](config, folder)
     return folder
+
+
+def _react_micro(config: Config, folder: Path) -> None:
+    from botgrpo.benchmarks.warm_start import react_micro
+
+    react_micro(folder, seed=config.run.seed, say=_say, backend=config.sandbox)
+
+
+def _aime_micro(config: Config, folder: Path) -> None:
+    from botgrpo.benchmarks.warm_start_aime import aime_micro
+
+    aime_micro(folder, seed=config.run.seed, say=_say)
 
 
 def _say(line: str) -> None:
@@ -200,7 +211,7 @@ def plan_text(config: Config) -> str:
             f"{rollouts}, at most {rollouts * sampling.max_new_tokens} tokens",
             f"steps        {run.steps}, {evals} evaluations of {run.eval_prompts} prompts, "
             f"a checkpoint every {run.checkpoint_every}",
-            f"sandbox      {config.sandbox}",
+            f"sandbox      {config.sandbox if assemble.needs_sandbox(config) else 'not needed'}",
             *([f"caution      {caution}"] if (caution := assemble.caution(config)) else []),
         ]
     )

@@ -68,7 +68,7 @@ class AimeMicroTask:
 
     name = "aime_micro"
     judge = "math.answer"
-    metrics = ("correct",)
+    metrics = ("correct", "answered")
 
     def __init__(self, difficulty: int = 1) -> None:
         if difficulty not in LEVELS:
