@@ -113,6 +113,7 @@ def test_a_token_that_a_span_cuts_comes_in_parts_of_one_value() -> None:
         ("c", "−0.5", (1,)),
         ("d", "−0.5", ()),
     ]
+    assert [bit.whole for run in made for bit in run.bits] == ["", " cd", " cd", " cd"]
     assert (findings[0].run, findings[0].excerpt, findings[0].label) == (1, "c", "why")
 
 

@@ -21,11 +21,12 @@ SPANS_SHOWN = 100  # a completion with more is unreadable, and every run names t
 
 @dataclass(frozen=True, slots=True)
 class Bit:
-    """A token or the part of it inside a run; without `value` its value is 0 or it has none."""
+    """A token, or the part of `whole` inside a run; without `value` it is 0 or has none."""
 
     text: str
     classes: str
     value: str
+    whole: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,20 +125,22 @@ def _token_bits(
             yield cover, _bit("", value, scale)
             continue
         k = bisect_right(edges, start) - 1
+        whole = "" if token is None or end <= edges[k + 1] else text[start:end]
         while start < end:  # a token that a span cuts comes in parts
             stop = min(end, edges[k + 1])
-            shown = text[start:stop]
-            yield covers[k], Bit(shown, "", "") if token is None else _bit(shown, value, scale)
+            part = text[start:stop]
+            bit = Bit(part, "", "") if token is None else _bit(part, value, scale, whole)
+            yield covers[k], bit
             start, k = stop, k + 1
 
 
-def _bit(text: str, value: float | None, scale: float) -> Bit:
+def _bit(text: str, value: float | None, scale: float, whole: str = "") -> Bit:
     empty = "" if text else "z"
     if value is None:
-        return Bit(text, f"{empty} u".strip(), "unknown")
+        return Bit(text, f"{empty} u".strip(), "unknown", whole)
     level = shade(value, scale)
     colour = f"{'n' if value < 0 else 'p'}{level}" if level else ""
-    return Bit(text, f"{empty} {colour}".strip() or "o", exact(value) if value else "")
+    return Bit(text, f"{empty} {colour}".strip() or "o", exact(value) if value else "", whole)
 
 
 def _tone(spans: Sequence[Span], cover: Cover) -> str:

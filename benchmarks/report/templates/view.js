@@ -39,7 +39,7 @@
     const token = at.closest("i");
     const mark = at.closest("mark");
     const found = [];
-    if (token) found.push(JSON.stringify(token.textContent) + " · local value " + (token.dataset.v || "0"));
+    if (token) found.push(JSON.stringify(token.dataset.t || token.textContent) + " · local value " + (token.dataset.v || "0"));
     const ids = mark ? mark.getAttribute("aria-describedby").trim().split(" ") : [];
     for (const id of ids) {
       const parts = [...document.getElementById(id).childNodes].filter((n) => n.nodeName !== "CODE");
