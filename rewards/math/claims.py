@@ -42,8 +42,8 @@ _APPROXIMATE = re.compile(
 )
 _MODULUS = re.compile(r"mod(?:ulo)?[\s{$(]{0,3}([1-9][0-9]{0,5})(?![0-9])", re.IGNORECASE)
 _BEFORE = (
-    "of times plus minus by over squared cubed half twice double triple thrice than from per "
-    "percent root log modulo mod between each every to negative remainder base quotient"
+    "of times plus minus by over squared cubed half twice double triple thrice than per "
+    "percent root log modulo mod between each every negative remainder base quotient"
 )
 _AFTER = (
     "times plus minus divided multiplied hundred thousand million billion trillion percent squared "
