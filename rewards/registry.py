@@ -44,6 +44,7 @@ BUILTINS: Mapping[str, str] = {
     "react.code_judge": "botgrpo.rewards.react.code_judge:CodeJudge",
     "math.answer": "botgrpo.rewards.math.answer:MathAnswer",
     "math.format": "botgrpo.rewards.math.format_tags:MathFormat",
+    "math.steps_sympy": "botgrpo.rewards.math.steps_sympy:StepsSympy",
     "math.steps_judge": "botgrpo.rewards.math.steps_judge:StepsJudge",
     "noise.gaussian": "botgrpo.rewards.noise:Gaussian",
     "noise.permute_lines": "botgrpo.rewards.noise:PermuteLines",
