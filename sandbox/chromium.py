@@ -24,7 +24,7 @@ _BINARIES = (
     "chrome",
 )
 _FOLDERS = ("/usr/lib/chromium", "/usr/lib/chromium-browser", "/opt/google/chrome")
-_FONTS = ("/etc/fonts", "/usr/share/fonts", "/usr/share/fontconfig", "/usr/local/share/fonts")
+FONTS = ("/etc/fonts", "/usr/share/fonts", "/usr/share/fontconfig", "/usr/local/share/fonts")
 # Loaded by name at run time, so that no listing of libraries shows them.
 _LOADED_LATER = ("libsoftokn3.so", "libfreeblpriv3.so", "libfreebl3.so", "libnssckbi.so")
 _BESIDE = (".pak", ".dat", ".bin", ".so", ".so.1", ".json")
@@ -62,7 +62,7 @@ def files() -> tuple[tuple[Path, Path], ...]:
     for file in sorted(binary.parent.iterdir()):
         if file.name.endswith(_BESIDE) or file.name == "locales":
             needed.append((CHROMIUM.parent / file.name, file))
-    needed += [(Path(folder), Path(folder)) for folder in _FONTS if Path(folder).is_dir()]
+    needed += [(Path(folder), Path(folder)) for folder in FONTS if Path(folder).is_dir()]
     libraries = dict(install.libraries(binary))
     for where in list(libraries):
         if where.name == "libnss3.so":

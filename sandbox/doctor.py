@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from botgrpo.sandbox import cgroup, docker, install
-from botgrpo.sandbox.base import DEFAULT_LIMITS
+from botgrpo.sandbox import cgroup, chromium, docker, docker_image, install
+from botgrpo.sandbox.base import COMPILE, DEFAULT_LIMITS
+from botgrpo.sandbox.browser import BROWSER, ReactBrowser
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.react import ReactCompiler
@@ -40,7 +44,7 @@ class Report:
 
 
 def report(backend: str = "auto") -> Report:
-    """Look at everything, then start a worker of `backend`.
+    """Look at everything, then start a browser and a worker of `backend`.
 
     Takes seconds, and installs the worker if it is not there yet. Raises ConfigError for a backend
     that does not exist.
@@ -53,6 +57,10 @@ def report(backend: str = "auto") -> Report:
         _check("bubblewrap", _bubblewrap),
         _switches(),
         _cgroups(),
+        _browser(),
+        _check("fonts", _fonts),
+        _check("pages", lambda: _pages(backend)),
+        *_old_images(),
     ]
     details: dict[str, Any] = {}
     try:
@@ -139,6 +147,74 @@ def _cgroups() -> Check:
         )
     group.remove()
     return Check("cgroup limits", True, f"made below {group.folders[0].parent}")
+
+
+def _browser() -> Check:
+    """A whole browser works too, at half the speed: so it is fine, with advice."""
+    found = _check("browser", lambda: str(chromium.find_chromium()))
+    if not found.ok:
+        return found
+    if "headless" in Path(found.why).name:
+        return Check("browser", True, f"{found.why}, a headless shell: the fast kind")
+    advice = "A headless shell draws the same pages in half the time (Debian: apt-get install "
+    advice += "chromium-headless-shell; elsewhere: playwright install --only-shell chromium)."
+    return Check("browser", True, f"{found.why}, a whole browser", advice)
+
+
+def _fonts() -> str:
+    families: set[str] = set()
+    if shutil.which("fc-list"):
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            command = ["fc-list", "--format=%{family[0]}\n"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=10)
+            families = set(done.stdout.splitlines())
+    for folder in map(Path, chromium.FONTS) if not families else ():
+        kinds = ("*.[to]tf", "*.ttc", "*.pfb")
+        families |= {file.stem for kind in kinds for file in folder.rglob(kind)}
+    if families:
+        return f"{len(families)} families, among them {sorted(families)[0]}"
+    raise SandboxUnavailable(
+        "none: every letter of a picture would be missing or an empty box\n"
+        "Install some (Debian: apt-get install fonts-dejavu-core)."
+    )
+
+
+def _pages(backend: str) -> str:
+    browser = ReactBrowser(backend)
+    try:
+        found = browser.describe()
+    except SandboxUnavailable as error:
+        if "\n" in str(error):  # says itself what to do
+            raise
+        raise SandboxUnavailable(
+            f"{error}\nTry another Chromium (Debian: apt-get install chromium-headless-shell), or "
+            "name its binary in BOTGRPO_CHROMIUM."
+        ) from None
+    finally:
+        browser.close()
+    version = found["versions"]["chromium"]
+    return f"Chromium {version} starts behind the walls of {found['backend']}"
+
+
+def _old_images() -> list[Check]:
+    """Images of workers as they once were: another checkout may still use them, so we only tell."""
+    current = {docker_image.tag(COMPILE)}
+    with contextlib.suppress(SandboxUnavailable):
+        current.add(docker_image.tag(BROWSER))
+    try:
+        client = docker.connect()
+    except SandboxUnavailable:
+        return []
+    try:
+        names = [tag for image in client.images.list() for tag in image.tags]
+    finally:
+        client.close()
+    repositories = {tag.partition(":")[0] for tag in current}
+    old = sorted({name for name in names if name.partition(":")[0] in repositories} - current)
+    if not old:
+        return []
+    why = f"{len(old)} of earlier versions of the workers; kept, for another checkout may use them"
+    return [Check("old images", True, why, f"To remove them: docker image rm {' '.join(old)}")]
 
 
 def _working(backend: str) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from botgrpo.sandbox import backends, install
 from botgrpo.sandbox.base import DEFAULT_LIMITS
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.docker import Docker
-from botgrpo.sandbox.doctor import report
 from botgrpo.sandbox.errors import SandboxUnavailable
 
 
@@ -110,11 +109,3 @@ def test_where_nothing_isolates_nothing_runs(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SandboxUnavailable) as caught:
         backends.auto(DEFAULT_LIMITS)
     assert "start Docker" in str(caught.value) and "user namespaces" in str(caught.value)
-
-
-def test_the_doctor_gives_a_reason_for_all_and_advice_for_what_is_missing() -> None:
-    found = report()
-    assert [check.name for check in found.checks][-1] == "auto"
-    assert all(check.why for check in found.checks)
-    assert all(check.next for check in found.checks if not check.ok)
-    assert found.backend in ("docker", "bubblewrap", None)
