@@ -138,12 +138,16 @@ class Reader:
             between = self.text[carried.end : segment.start]
             if not between.strip(" \t\r\n\\&$"):
                 sides[0] = carried
-        modulus = None
-        last = sides[-1]
         signs = tuple(sign for sign, _, _ in segment.signs)
-        if isinstance(last.expr, Apply) and last.expr.op == "mod" and signs[-1] in "=≡≠≐":
-            value, modulus = last.expr.args
-            sides[-1] = Side(value, last.start, last.end)
+        modulus = None
+        for i, side in enumerate(sides):
+            # 17 = 3 mod 7 is a congruence, and so is 3^2 mod 7 ≡ 2; 10^10 mod 7 = 4 gives a value
+            reduced = isinstance(side.expr, Apply) and side.expr.op == "mod"
+            if reduced and (i == len(signs) or "≡" in signs) and not set(signs) & set("<>≤≥≈"):
+                assert isinstance(side.expr, Apply)
+                value, modulus = side.expr.args
+                sides[i] = Side(value, side.start, side.end)
+        if modulus is not None:
             signs = tuple("≡" if sign in "=≐" else sign for sign in signs)
         mood, approximate = self.mood(segment.start, segment.end)
         units = segment.units | ({"$"} if "$" in self.text[segment.start : segment.end] else set())

@@ -64,6 +64,7 @@ class _Parser(Atoms):
         signs: list[str] = []
         sides = [self.sum()]
         modulus: Expr | None = None
+        bracketed = False
         while True:
             if self.next.kind in _SIGNS or self.bar_divides():
                 sign = self.take().kind
@@ -74,20 +75,25 @@ class _Parser(Atoms):
                 if not self.ends_side():
                     if bracketed or self.next.kind not in _SIGNS:
                         raise ParseError("more after the modulus")
-                    sides[-1] = self.reduced(sides[-1], modulus)
+                    sides[-1] = self.reduced(sides[-1], modulus, bracketed)
                     modulus = None
             else:
                 break
         if not signs:
-            return sides[0] if modulus is None else self.reduced(sides[0], modulus)
+            return sides[0] if modulus is None else self.reduced(sides[0], modulus, bracketed)
         if modulus is not None:
             if any(sign not in "=≡≠" for sign in signs):
                 raise ParseError("a modulus after an inequality")
             signs = ["≡" if sign == "=" else sign for sign in signs]
         return Relation(tuple(signs), tuple(sides), modulus, sides[0].start, self.last_end)
 
-    def reduced(self, side: Expr, modulus: Expr) -> Expr:
-        if self.attached(side) and isinstance(side, Apply) and side.op in ("+", "neg"):
+    def reduced(self, side: Expr, modulus: Expr, bracketed: bool) -> Expr:
+        if (
+            not bracketed
+            and self.attached(side)
+            and isinstance(side, Apply)
+            and side.op in ("+", "neg")
+        ):
             raise Ambiguous("a sum before mod")
         return Apply("mod", (side, modulus), side.start, modulus.end)
 
