@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -116,6 +118,7 @@ def algorithms_show(arguments: Namespace) -> int:
 def score(arguments: Namespace) -> int:
     from botgrpo.benchmarks import scoring
     from botgrpo.benchmarks.stability import stability, stability_text
+    from botgrpo.rewards.pictures import collecting
     from botgrpo.rewards.records import read_rollouts, write_records
     from botgrpo.rewards.registry import build
 
@@ -136,12 +139,16 @@ def score(arguments: Namespace) -> int:
         if arguments.repeat > 1:
             print(f"pass {number} of {arguments.repeat}", file=sys.stderr)
 
-    passes = scoring.score(reward, rollouts, arguments.repeat, progress)
+    looking: AbstractContextManager[Mapping[str, bytes]] = (
+        collecting() if arguments.html else nullcontext({})
+    )
+    with looking as images:
+        passes = scoring.score(reward, rollouts, arguments.repeat, progress)
     write_records(arguments.out, scoring.records(passes))
     if arguments.html:
         from botgrpo.benchmarks.view import write_view
 
-        write_view(arguments.html, reward.spec, rollouts, passes)
+        write_view(arguments.html, reward.spec, rollouts, passes, images)
     missing = sum(s.outcome is None for s in passes[0])
     print(f"{len(rollouts)} rollouts scored, {missing} unscored", file=sys.stderr)
     if arguments.repeat > 1:

@@ -14,6 +14,7 @@ from botgrpo.rewards.base import (
 )
 from botgrpo.rewards.local import local_of
 from botgrpo.rewards.mix import Composite, Design, token_rewards
+from botgrpo.rewards.pictures import picture
 from botgrpo.rewards.registry import available, build, register
 from botgrpo.rewards.spans import project
 from botgrpo.rewards.tokens import TokenBytes
@@ -35,6 +36,7 @@ __all__ = [
     "available",
     "build",
     "local_of",
+    "picture",
     "project",
     "register",
     "token_rewards",

@@ -142,7 +142,8 @@ class Reward(Protocol):
     `async aclose()` (called when its user is done) and
     `project_local(rollout, score, decay_lines)`, its own way from spans to token values (see
     `botgrpo.rewards.local`). One that keeps results has `botgrpo.rewards.attempt()` in their key,
-    or `botgrpo score --repeat` finds it stable for no reason.
+    or `botgrpo score --repeat` finds it stable for no reason; one that renders a page offers it
+    with `botgrpo.rewards.picture(rollout.id, png)`, for `--html`.
     """
 
     spec: RewardSpec

@@ -20,7 +20,7 @@ from botgrpo.benchmarks import cli, view
 from botgrpo.benchmarks.report import rows
 from botgrpo.benchmarks.report.runs import Run, exact, runs, shortened
 from botgrpo.benchmarks.view import view_html, write_view
-from botgrpo.rewards import RewardSpec, Rollout, Score, Span, project
+from botgrpo.rewards import RewardSpec, Rollout, Score, Span, picture, pictures, project
 from botgrpo.sandbox.errors import ConfigError
 from test_benchmarks_report import CHROMIUM, HOSTILE
 
@@ -450,3 +450,44 @@ def test_the_command_writes_the_page_and_the_scores(
     missing = str(tmp_path / "gone" / "v.html")
     assert cli.main(["score", *words, "--html", missing]) == 2
     assert capsys.readouterr().err.startswith("botgrpo: ")
+
+
+RENDERS = """
+from botgrpo.rewards import RewardSpec, Score, picture
+
+
+class Renders:
+    spec = RewardSpec("test.renders", "1", (0, 1))
+
+    async def score(self, rollouts):
+        for rollout in rollouts:
+            picture(rollout.id, bytes.fromhex("{png}"))
+            picture(rollout.id, b"a second one")
+        return [Score(r.id, 1.0) for r in rollouts]
+"""
+
+
+def test_what_a_reward_renders_reaches_the_page_through_any_wrapper(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(RENDERS.format(png=PNG.hex()))
+    (tmp_path / "r.jsonl").write_text(
+        '{"id": "r1", "group": "g", "prompt": "p", "completion": "c"}\n'
+    )
+    inner = f"{tmp_path / 'mine.py'}:Renders"
+    for reward in (inner, f'noise.flip("{inner}", p=0)'):
+        words = ["--in", str(tmp_path / "r.jsonl"), "--out", str(tmp_path / "s.jsonl")]
+        html = tmp_path / "v.html"
+        assert cli.main(["score", "--reward", reward, *words, "--html", str(html)]) == 0
+        (image,) = Page(html.read_text()).where("img")
+        assert image["src"] == "data:image/png;base64," + base64.b64encode(PNG).decode()
+
+
+def test_pictures_are_dropped_where_nobody_looks_and_where_there_is_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    picture("r0", PNG)  # nobody collects
+    monkeypatch.setattr(pictures, "ROOM_BYTES", len(PNG) + 1)
+    with pictures.collecting() as found:
+        picture("r1", PNG)
+        picture("r2", PNG)
+        picture("r3", b"x")
+    assert dict(found) == {"r1": PNG, "r3": b"x"}
