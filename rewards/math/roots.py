@@ -14,14 +14,13 @@ from fractions import Fraction
 from botgrpo.rewards.math.algebra import difference, form
 from botgrpo.rewards.math.claims import Chain
 from botgrpo.rewards.math.exact import Rational, rational, simplest
+from botgrpo.rewards.math.measures import has_decimals
 from botgrpo.rewards.math.tree import (
     Budget,
     Expr,
     Name,
-    Number,
     Undecided,
     names,
-    parts,
 )
 
 _CONNECTED = re.compile(
@@ -29,7 +28,7 @@ _CONNECTED = re.compile(
 )
 _CASES = re.compile(
     r"\b(?:or|if|when|case|either|at|for|let|set|setting|suppose|also|other|second|another|and|option"
-    r"|choice|where|instead|equation)\b"
+    r"|choice|where|instead|equation [0-9])\b"
 )
 
 
@@ -86,7 +85,7 @@ def solves(
     evidence = f"{given.unknown} = {value} gives {left} and {right} in the equation before"
     if left == right:
         return True, evidence
-    rounded = any(map(_has_decimals, (given.left, given.right))) or isinstance(value, Fraction)
+    rounded = any(map(has_decimals, (given.left, given.right))) or isinstance(value, Fraction)
     if rounded and abs(left - right) * 50 <= max(abs(left), abs(right), Fraction(1)):
         return None, ""
     return False, evidence
@@ -101,9 +100,3 @@ def _linear_root(left: Expr, right: Expr, name: str, budget: Budget) -> Rational
     if slope is None or not set(terms) <= {((name, 1),), ()}:
         return None
     return simplest(-Fraction(terms.get((), 0)) / slope)
-
-
-def _has_decimals(expr: Expr) -> bool:
-    if isinstance(expr, Number):
-        return expr.decimals > 0
-    return any(map(_has_decimals, parts(expr)))

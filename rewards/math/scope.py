@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from botgrpo.rewards.math.algebra import Form, form, number
 from botgrpo.rewards.math.exact import Function, Rational, rational
+from botgrpo.rewards.math.measures import is_name
 from botgrpo.rewards.math.roots import Premise
-from botgrpo.rewards.math.tree import Budget, Expr, MathError, Name, names
+from botgrpo.rewards.math.tree import Budget, Expr, MathError, names
 
 MAX_NAMES = 200
 MAX_PREMISES = 8
@@ -74,8 +75,3 @@ class Scope:
     def knows(self, expr: Expr) -> bool:
         """Whether every name of `expr` has a value."""
         return all(name in self.forms for name in names(expr))
-
-
-def is_name(expr: Expr) -> bool:
-    """A variable on its own."""
-    return isinstance(expr, Name) and expr.name not in ("pi", "oo")
