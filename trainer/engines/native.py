@@ -113,7 +113,8 @@ class _Decoding:
 
     def keep(self, rows: Tensor) -> None:
         self.pad_A, self.mask = self.pad_A[rows], self.mask[rows]
-        self.cache = [_rows(keys, values, rows, self.column) for keys, values in self.cache]
+        for i, (keys, values) in enumerate(self.cache):  # one layer at a time is there twice
+            self.cache[i] = _rows(keys, values, rows, self.column)
 
 
 def _rows(keys: Tensor, values: Tensor, keep: Tensor, used: int) -> tuple[Tensor, Tensor]:
