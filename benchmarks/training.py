@@ -72,6 +72,7 @@ def only_writer(out: Path) -> IO[str]:
 
 def _run(config: Config, out: Path, caution: str) -> Any:
     # torch and transformers arrive here, after everything that can be checked without them
+    from botgrpo.rewards.judges.provenance import judges_of
     from botgrpo.trainer import manifest
     from botgrpo.trainer.loop import Run
     from botgrpo.trainer.models import model_hash
@@ -92,7 +93,7 @@ def _run(config: Config, out: Path, caution: str) -> Any:
         model={"name": config.policy.model, "sha256": model_hash(folder)},
         data=_data_hashes(run.task, config),
         algorithm=dataclasses.asdict(run.algorithm),
-        reward={"version": reward.spec.version},
+        reward={"version": reward.spec.version, "judges": judges_of(reward)},
         sandbox=assemble.describe_sandbox(config),
         caution=caution,
     )

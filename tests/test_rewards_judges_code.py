@@ -14,7 +14,8 @@ import pytest
 
 from botgrpo.benchmarks.cli import main
 from botgrpo.benchmarks.stand_in import completion, send
-from botgrpo.rewards import Rollout, available, build
+from botgrpo.rewards import Composite, Design, Rollout, available, build
+from botgrpo.rewards.judges.provenance import judges_of
 from botgrpo.rewards.judges.settings import settings
 from botgrpo.rewards.local import check_score
 from botgrpo.rewards.react.code_judge import CodeJudge
@@ -191,6 +192,16 @@ def test_the_expected_score_comes_from_a_call_of_its_own():
     assert '"score"' not in words["messages"][1]["content"]
     assert digit["max_tokens"] == 1 and "response_format" not in digit
     assert reward.prompt_hash != CodeJudge(server.url, "m", **QUICK).prompt_hash
+
+
+def test_the_manifest_gets_the_model_and_the_prompts_hash():
+    options = "url='http://h/v1', model='m', cache=False"
+    judge = f"react.code_judge({options})"
+    noisy = f"noise.flip(react.code_judge({options}, expected_score=True), p=0.1)"
+    found = judges_of(Composite(Design({judge: 1.0, noisy: 0.5, "react.compile": 1.0})))
+    assert found[judge] == {"model": "m", "prompt_sha256": build(judge).prompt_hash}
+    assert found[noisy]["prompt_sha256"] != found[judge]["prompt_sha256"]
+    assert set(found) == {judge, noisy} and judges_of(build("react.compile")) == {}
 
 
 def test_its_own_examples_hold_against_a_judge_of_sense(monkeypatch):

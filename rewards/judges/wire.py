@@ -18,12 +18,12 @@ from typing import Any, NoReturn, Self
 import httpx2
 
 from botgrpo.rewards.judges.budget import NoVerdict
+from botgrpo.rewards.judges.fence import remark
 from botgrpo.rewards.judges.question import Reply
 from botgrpo.rewards.judges.settings import Settings
 
 _LONGEST_ANSWER = 4 * 2**20  # bytes; an endpoint that never stops is cut here
 _EACH_CLIENT = 32  # connections, about
-_SHOWN = 200  # characters of an error that an endpoint explains
 
 
 class Transient(Exception):
@@ -102,7 +102,7 @@ class Wire:
         status, settings = response.status_code, self._settings
         if status in (408, 409, 425, 429) or status >= 500:
             raise Transient(f"HTTP {status}", _retry_after(response.headers.get("retry-after")))
-        said = " ".join(settings.without_key(content.decode("utf-8", "replace")).split())[:_SHOWN]
+        said = remark(settings.without_key(content.decode("utf-8", "replace")))
         hint = {
             401: f"; set the key in {settings.key_env}",
             403: f"; set the key in {settings.key_env}",
