@@ -6,6 +6,7 @@ verification says that the claim holds, not that it helps.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 
@@ -111,16 +112,13 @@ def _roots(chain: Chain, scope: Scope, budget: Budget) -> list[Claim]:
     """The claims that the chain solves an equation before it; its own equation is remembered."""
     claims = []
     found = solution(chain, budget)
-    for given in scope.premises if found is not None else ():
-        if found is None or given.unknown != found[0]:
-            continue
-        try:
-            holds, evidence = solves(given, chain, found[1], budget)
-        except Undecided:
-            continue
-        if holds is not None:
-            start, end = chain.sides[0].start, chain.sides[-1].end
-            claims.append(Claim(start, end, 1 if holds else -1, "root", evidence))
+    before = [p for p in scope.premises if found is not None and p.unknown == found[0]]
+    if found is not None and before:
+        with contextlib.suppress(Undecided):
+            holds, evidence = solves(before[-1], chain, found[1], budget)
+            if holds is not None:
+                start, end = chain.sides[0].start, chain.sides[-1].end
+                claims.append(Claim(start, end, 1 if holds else -1, "root", evidence))
     stated = premise(chain)
     if stated is not None and not is_name(stated.left):
         scope.state(stated)

@@ -63,10 +63,13 @@ _WORD_SIGNS = {
     "divides": "∣",
     "divisible": "⋮",
     "multiple": "⋮",
+    "factor": "∣",
+    "divisor": "∣",
 }
 _PHRASE = re.compile(
     r"\b(?:(?:which|that)\s+)?(?:is\s+|are\s+)?(?:"
-    r"(?P<a>equals|equal\s+to|simplifies\s+to|congruent\s+to|divisible\s+by)|"
+    r"(?P<a>equals|equal\s+to|simplifies\s+to|congruent\s+to|divisible\s+by"
+    r"|(?:a\s+)?(?:multiple|factor|divisor)\s+of)|"
     r"(?P<b>modulo))(?=\s)"
 )
 _DRESS = re.compile(
@@ -89,7 +92,7 @@ def mask(text: str) -> str:
 
 
 def _sign_for_phrase(match: re.Match[str]) -> str:
-    word = (match["a"] or match["b"]).split()[0]
+    word = (match["a"] or match["b"]).removeprefix("a ").split()[0]
     return _WORD_SIGNS[word].ljust(len(match[0]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from botgrpo.rewards.math.claims import Reader
 from botgrpo.rewards.math.scope import Scope
 from botgrpo.rewards.math.steps import Step, split_steps
 from botgrpo.rewards.math.tree import Budget, OverBudget
+from botgrpo.rewards.math.words import check_words
 
 STEP_OPERATIONS = 20_000
 STEP_CHARS = 8_000  # what follows in a longer step is not read
@@ -68,13 +70,15 @@ def _judge(completion: str, step: Step, following: str, scope: Scope, seen: set[
     text = completion[step.start : min(step.end, step.start + STEP_CHARS)]
     reader = Reader(text, budget, FUNCTION_LETTERS | scope.functions, scope.moduli)
     claims: list[Claim] = []
-    over = reader.over_budget or step.end - step.start > STEP_CHARS
+    over = step.end - step.start > STEP_CHARS
     scope.moduli = reader.moduli
     for chain in reader.chains():
         try:
             claims += check_chain(chain, scope, budget)
         except OverBudget:
             over = True
+    with contextlib.suppress(OverBudget):
+        claims = sorted(claims + check_words(reader, budget), key=lambda claim: claim.start)
     claims = [_unless_retracted(claim, text, following) for claim in claims]
     claims = [_unless_repeated(claim, text, seen) for claim in claims]
     value = 0
