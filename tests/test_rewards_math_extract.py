@@ -70,7 +70,8 @@ def test_there_may_be_no_answer(text):
         ("\\boxed{8} <think>or \\boxed{7}?</think>", "8"),
         ("\\boxed{8} <think>or \\boxed{7}", "8"),
         ("<think>a</think>\\boxed{8}<think>\\boxed{7}</think> done", "8"),
-        ("<final>8</final><think>\\boxed{7}</think>\\boxed{6}", "8"),
+        ("<final>8</final><think>\\boxed{7}</think>\\boxed{6}", "6"),
+        ("<final>8</final><think>\\boxed{7}</think>no more", "8"),
         ("<final><think>7</think>8</final>", None),
         ("\\boxed{<think>7</think>8}", None),
         ("<think>a <think>b</think> \\boxed{8}", "8"),
@@ -124,7 +125,7 @@ PIECES = st.lists(
 
 def reference(text: str) -> str | None:
     """The same rules, written for reading: one pass over the text, forwards, with a stack."""
-    parts, final = [""], None
+    parts = [""]
     for piece in re.split("(</?think>)", text):
         if piece == "<think>" and parts[-1] is not None:
             parts.append(None)
@@ -132,11 +133,9 @@ def reference(text: str) -> str | None:
             parts = [*parts, ""] if parts[-1] is None else [""]
         elif parts[-1] is not None:
             parts[-1] += piece
-    parts = [part for part in parts if part is not None]
-    for part in parts:
-        for closed in re.finditer("<final>((?:(?!</?final>).)*)</final>", part, re.DOTALL):
-            final = closed[1]
-    for part in reversed(parts) if final is None else [final]:
+    for part in reversed([part for part in parts if part is not None]):
+        finals = re.findall("<final>((?:(?!</?final>).)*)</final>", part, re.DOTALL)
+        part = finals[-1] if finals else part
         stack, outermost, last = [], [], None
         box = r"\\(?:boxed|fbox)\s*\{"  # also after a backslash too many
         for token in re.finditer(rf"{box}|\\(?!{box}).|[{{}}]", part, re.DOTALL):
@@ -151,13 +150,24 @@ def reference(text: str) -> str | None:
                 stack.append(None)
         if last is not None:
             return part[slice(*max(outermost, key=lambda box: box[1]))].strip()
-    return None if final is None else final.strip()
+        if finals:
+            return part.strip()
+    return None
 
 
 @given(PIECES)
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=800, deadline=None)
 def test_the_search_from_the_end_finds_what_a_plain_reading_finds(text):
     assert held(text) == reference(text)
+
+
+@given(PIECES, st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_where_thinking_ends_near_the_end_a_shortcut_finds_the_same(text, thinking):
+    found = find_answer(text, thinking=thinking)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(extract_module, "_NEAR", 0)
+        assert find_answer(text, thinking=thinking) == found
 
 
 class Counted(str):

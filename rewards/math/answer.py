@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
@@ -79,24 +78,24 @@ class _Case(NamedTuple):
 
 def _judge(rollout: Rollout) -> _Case:
     started = time.perf_counter()
-    judge = _judge_of(rollout)
+    judge, accepted = _asked(rollout)
     found = find_answer(rollout.completion, thinking=_opens_thinking(rollout))
     if found is None:
         judged: Judged | None = _MISSING
     elif found.rival is not None:
         judged = _ambiguous(rollout.completion, found)
     else:
-        judged = judge(rollout.completion[found.start : found.end])
+        judged = judge(rollout.completion[found.start : found.end], accepted)
     return _Case(found, judged, time.perf_counter() - started)
 
 
-def _judge_of(rollout: Rollout) -> Callable[[str], Judged | None]:
-    """How an answer is judged, by the kind that the reference asks for."""
+def _asked(rollout: Rollout) -> tuple[Callable[[str, Any], Judged | None], Sequence[Any]]:
+    """How an answer is judged, by the kind that the reference asks for, and what is accepted."""
     kind = rollout.reference.get("kind", "integer")
     if kind == "integer":
-        return partial(judge_integer, accepted=_accepted_integers(rollout))
+        return judge_integer, _accepted_integers(rollout)
     if kind == "expression":
-        return partial(judge_expression, accepted=_accepted_expressions(rollout))
+        return judge_expression, _accepted_expressions(rollout)
     _wrong(rollout, f"kind = {kind!r}", '"integer" (the default) or "expression"')
 
 

@@ -41,7 +41,7 @@ def judge_expression(text: str, accepted: Sequence[str]) -> Judged | None:
     if (bold := _BOLD.fullmatch(text)) is not None:
         text = bold[1]
     literal = _literal(text)
-    if not literal:
+    if not literal.strip("{}"):
         return Judged("unparsed", "an empty answer")
     if any(literal == _literal(gold) for gold in accepted):
         return CORRECT

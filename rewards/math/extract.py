@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 
 _THINK, _END_THINK, _FINAL = "<think>", "</think>", "<final>"
 _TAG = re.compile("</?(?:think|final)>")
-_FEW = 32  # a search for one character runs at memory speed, ten times a pattern's; but not many
+_FEW = 100  # a search for one character runs at memory speed, ten times a pattern's; but not many
+_NEAR = 4000  # within so many characters of the end thinking mostly ends, in a text that has it
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _JOIN_LENGTH = 80
@@ -37,61 +38,74 @@ class Found(NamedTuple):
 def find_answer(completion: str, *, thinking: bool = False) -> Found | None:
     """The answer's place, or None where there is no closed `<final>` and no closed box.
 
-    A box inside `<final>` is the answer then; of nested boxes it is the outermost. Thinking is what
-    `<think>` and `</think>` enclose; unclosed it runs to the end. A closing tag without an opening
-    one ends thinking that the prompt opened; `thinking` says that the prompt did, which matters
-    where the completion never closes it.
+    Thinking is what `<think>` and `</think>` enclose; unclosed it runs to the end. A closing tag
+    without an opening one ends thinking that the prompt opened; `thinking` says that the prompt
+    did, which matters where the completion never closes it. What stands outside of thinking may
+    be cut into stretches by it: the last one that holds an answer counts. In it `<final>` goes
+    before boxes, the last closed one of either counts, and of nested boxes the outermost. A box
+    inside `<final>` is the answer then.
     """
-    outside, final = _parts(completion, thinking)
-    if final is not None:
-        box = _last_box(completion, *final)
-        start, end, rival = box or (*final, None)
-        return Found(*_strip(completion, start, end), "final", rival)
-    for stretch in reversed(outside):
-        if (box := _last_box(completion, *stretch)) is not None:
-            start, end, rival = box
-            return Found(*_strip(completion, start, end), "box", rival)
+    end = completion.rfind(_END_THINK, max(len(completion) - _NEAR, 0))
+    if end >= 0 and (found := _last_answer(completion, end + len(_END_THINK), False)) is not None:
+        return found
+    return _last_answer(completion, 0, thinking)
+
+
+def _last_answer(text: str, low: int, thinking: bool) -> Found | None:
+    for start, end, final in reversed(_stretches(text, low, thinking)):
+        box = _last_box(text, *(final or (start, end)))
+        if box is not None:
+            return Found(*_strip(text, box[0], box[1]), "final" if final else "box", box[2])
+        if final is not None:
+            return Found(*_strip(text, *final), "final")
     return None
 
 
-def _parts(text: str, thinking: bool) -> tuple[list[tuple[int, int]], tuple[int, int] | None]:
-    """(stretches that are not thinking, in order; what the last closed `<final>` of them holds)."""
-    outside: list[tuple[int, int]] = []
-    final, opened, start = None, -1, 0
-    for at, tag in reversed(_tags(text)):
+Place = tuple[int, int]
+
+
+def _stretches(text: str, low: int, thinking: bool) -> list[tuple[int, int, Place | None]]:
+    """Stretches of text[low:] outside of thinking, each with what its last `<final>` holds.
+
+    `thinking` tells whether `low` lies in thinking.
+    """
+    outside: list[tuple[int, int, Place | None]] = []
+    final, opened, start = None, -1, low
+    for at, tag in reversed(_tags(text, low)):
         if tag == _END_THINK:
             if not thinking:  # all before it was thinking
-                outside, final, opened = [], None, -1
-            thinking, start = False, at + len(tag)
+                outside = []
+            thinking, start, final, opened = False, at + len(tag), None, -1
         elif thinking:
             continue
         elif tag == _THINK:
-            outside.append((start, at))
-            thinking, opened = True, -1
+            outside.append((start, at, final))
+            thinking = True
         elif tag == _FINAL:
             opened = at + len(tag)
         elif opened >= 0:
             final, opened = (opened, at), -1
     if not thinking:
-        outside.append((start, len(text)))
-    return outside, final
+        outside.append((start, len(text), final))
+    return outside
 
 
-def _tags(text: str) -> list[tuple[int, str]]:
-    """(place, tag) of every tag, the last first."""
+def _tags(text: str, low: int) -> list[tuple[int, str]]:
+    """(place, tag) of every tag of text[low:], the last first."""
     found: list[tuple[int, str]] = []
-    at = len(text)
+    rfind = text.rfind
+    at = len(text) - 6  # where the shortest tag no longer fits
     for _ in range(_FEW):
-        at = text.rfind("<", 0, at)
+        at = rfind("<", low, at)
         if at < 0:
             return found
-        if text[at + 1 : at + 2] in "/tf" and (tag := _TAG.match(text, at)) is not None:
+        if text[at + 1] in "/tf" and (tag := _TAG.match(text, at)) is not None:
             found.append((at, tag[0]))
-    earlier = [(match.start(), match[0]) for match in _TAG.finditer(text, 0, at)]
+    earlier = [(match.start(), match[0]) for match in _TAG.finditer(text, low, at)]
     return found + earlier[::-1]
 
 
-def _last_box(text: str, low: int, high: int) -> tuple[int, int, tuple[int, int] | None] | None:
+def _last_box(text: str, low: int, high: int) -> tuple[int, int, Place | None] | None:
     """(start and end of what the last closed box holds, place of its rival), within [low, high).
 
     An unclosed box leaves everything that would contain it unclosed too, so each search for a
@@ -148,7 +162,7 @@ def _box_before(text: str, low: int, high: int) -> tuple[int, int]:
 def _closing(text: str, start: int, high: int, depth: int) -> tuple[int, int]:
     """(place of the brace that closes `depth` open ones, 0); -1 and the depth reached if none."""
     end = text.find("}", start, high)
-    if end >= 0 and depth == 1 and not any(text.find(c, start, end) >= 0 for c in "{\\"):
+    if depth == 1 and end >= 0 > max(text.find("{", start, end), text.find("\\", start, end)):
         return end, 0  # mostly there is nothing to count
     for match in _BRACE.finditer(text, start, high):
         if match[0] == "}":
@@ -162,5 +176,7 @@ def _closing(text: str, start: int, high: int, depth: int) -> tuple[int, int]:
 
 def _strip(text: str, start: int, end: int) -> tuple[int, int]:
     held = text[start:end]
-    start = end - len(held.lstrip())
-    return start, start + len(held.strip())
+    bare = held.strip()
+    if len(bare) < len(held):
+        start += len(held) - len(held.lstrip())
+    return start, start + len(bare)
