@@ -68,7 +68,7 @@ def row_of(
         verdict=shortened(score.verdict, LONGEST_NAME),
         filter=filter,
         outcome=score.outcome,
-        shown_outcome="unscored" if score.outcome is None else f"{score.outcome:.6g}",
+        shown_outcome=_outcome(score),
         tone=_tone(spec, score.outcome),
         reason=shortened(score.reason, LONGEST_REASON),
         notes=tuple(_notes(rollout, score, len(spans) - len(findings))),
@@ -76,12 +76,16 @@ def row_of(
         runs=tuple(made),
         findings=tuple(findings),
         metrics=tuple(metrics[-MOST_METRICS:]),
-        repeats=tuple("unscored" if s.outcome is None else f"{s.outcome:.6g}" for s in scores)
-        if len(scores) > 1
-        else (),
+        repeats=tuple(map(_outcome, scores)) if len(scores) > 1 else (),
         changed=changed,
         image=image,
     )
+
+
+def _outcome(score: Score) -> str:
+    if score.outcome is None:
+        return "unscored"
+    return f"{score.outcome:.6g}".replace("-", "\N{MINUS SIGN}")
 
 
 def _title(prompt: Prompt) -> str:
