@@ -308,6 +308,8 @@ def test_the_schema_goes_into_the_field_that_the_server_knows(structured, field)
         sent[field]["json_schema"]["schema"] if field == "response_format" else sent[field]["json"]
     )
     assert schema["properties"]["score"]["maximum"] == 10
+    # what decides comes last, also where the server decodes by the schema
+    assert list(schema["properties"]) == ["react", "remark", "lines", "score"]
     assert {"response_format", "structured_outputs"} & set(sent) == {field}
 
 

@@ -234,6 +234,10 @@ def test_a_judge_that_does_not_answer_fails_validation_with_the_reason(capsys, m
     [
         ({"url": "ftp://h/v1"}, "http://"),
         ({"url": "http://h/v1/chat/completions"}, "leave out /chat/completions"),
+        ({"url": "http://[::1/v1"}, "cannot be read"),
+        ({"url": "http://h:99999/v1"}, "a host and a port"),
+        ({"url": "http:///v1"}, "a host and a port"),
+        ({"extra": {"stop": b"x"}}, "JSON has no form for"),
         ({"concurrency": 0}, "concurrency = 0"),
         ({"timeout_s": "long"}, "timeout_s = 'long'"),
         ({"structured": "grammar"}, "structured = 'grammar'.*response_format"),

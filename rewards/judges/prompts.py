@@ -45,7 +45,7 @@ def prompt_hash(prompts: Sequence[Prompt]) -> str:
         (p.name, p.version, p.system, RULE, p.request, p.form and p.form.model_json_schema())
         for p in prompts
     ]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
 def request_text(prompt: base.Prompt) -> str:

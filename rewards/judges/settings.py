@@ -6,12 +6,13 @@ manifest or repr can hold it.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
+import httpx2
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from botgrpo.sandbox.errors import ConfigError
@@ -39,8 +40,8 @@ class Settings(BaseModel):
         longest_pause_s: longest pause; an endpoint that asks for a longer one is given up.
         concurrency: most calls at once.
         seed: of the jitter.
-        cache: True for the user's cache, a folder, or False. Read answers come back from it, so
-            switch it off where repeats shall differ.
+        cache: True for the user's cache, a folder, or False. Answers that could be read come back
+            from it, by the whole request (model, prompt, images, sampling) and not by the url.
         max_calls, max_total_tokens, max_cost: the budget of this reward in this process, retries
             included; what it no longer covers is unscored. Calls under way are let finish, so
             tokens and cost may pass their limit by these.
@@ -130,10 +131,13 @@ def _first(error: ValidationError, options: dict[str, Any]) -> str:
 
 
 def _check(reward: str, made: Settings) -> None:
-    parts = urlsplit(made.url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ConfigError(f"{reward}: a judge's url begins with http:// or https:// and a host")
-    if parts.username or parts.password or parts.query or parts.fragment:
+    try:
+        parts = httpx2.URL(made.url)
+    except httpx2.InvalidURL:
+        raise ConfigError(f"{reward}: the judge's url cannot be read as one") from None
+    if parts.scheme not in ("http", "https") or not parts.host or (parts.port or 0) > 65535:
+        raise ConfigError(f"{reward}: a judge's url is http:// or https://, a host and a port")
+    if parts.userinfo or parts.query or parts.fragment:
         # not shown: this is where people put keys
         raise ConfigError(
             f"{reward}: a judge's url holds no user, password or query; a key goes into "
@@ -146,6 +150,10 @@ def _check(reward: str, made: Settings) -> None:
             f"{reward}: key_env is the name of an environment variable, such as {KEY_ENV}, and "
             "not the key"
         )
+    try:
+        json.dumps(made.extra, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{reward}: extra holds what JSON has no form for: {error}") from None
     made.key()
     if made.max_cost is not None and not (made.price_in or made.price_out):
         raise ConfigError(f"{reward}: got max_cost without price_in and price_out")
