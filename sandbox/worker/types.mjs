@@ -3,7 +3,7 @@
 // The real declarations of the others are megabytes and would cost every program that checks a
 // candidate. What matters here is which names exist, as values (names.json) and as types.
 
-import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -44,8 +44,9 @@ function typeNames(specifiers, home) {
 export function writeTypes(folder, modules, home) {
   mkdirSync(folder, { recursive: true });
   const file = (specifier) => join(folder, `${specifier.replace(/\W/g, "_")}.d.ts`);
-  for (const [specifier, path] of Object.entries(REAL)) copyFileSync(join(home, "node_modules", path), file(specifier));
-  copyFileSync(join(home, "node_modules", "@types/react/global.d.ts"), join(folder, "global.d.ts"));
+  const real = (path) => readFileSync(join(home, "node_modules", path), "utf8").replaceAll('from "./"', 'from "react"');
+  for (const [specifier, path] of Object.entries(REAL)) writeFileSync(file(specifier), real(path));
+  writeFileSync(join(folder, "global.d.ts"), real("@types/react/global.d.ts"));
   const others = Object.keys(modules).filter((specifier) => !(specifier in REAL));
   for (const [specifier, types] of typeNames(others, home)) {
     const values = modules[specifier].filter((name) => name !== "default");
