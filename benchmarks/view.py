@@ -17,17 +17,15 @@ from markupsafe import Markup
 
 from botgrpo.benchmarks.report.document import environment, static, write_page
 from botgrpo.benchmarks.report.mix import verdict_classes
-from botgrpo.benchmarks.report.rows import LONGEST_COMPLETION, LONGEST_NAME, row_of
+from botgrpo.benchmarks.report.rows import LONGEST_NAME, row_of
 from botgrpo.benchmarks.report.runs import exact, shortened
 from botgrpo.benchmarks.report.tokens import LEVELS, full_colour
 from botgrpo.benchmarks.stability import Stability, stability, stability_text
 from botgrpo.rewards import Range, RewardSpec, Rollout, Score
 
 MOST_ROLLOUTS = 500
-MOST_BYTES = (
-    8_000_000  # of rollouts; screenshots have as much again, so that a page stays under 15 MB
-)
-MOST_IMAGE_BYTES = 6_000_000
+# of rollouts and of pictures apart, so that a page stays under 15 MB whatever they hold
+MOST_BYTES, MOST_IMAGE_BYTES = 8_000_000, 6_000_000
 MOST_VERDICTS = 14
 MOST_FILTERS = 100
 OPEN = 3  # rollouts unfolded at the start
@@ -94,7 +92,7 @@ def view_html(
         stability=stability_text(again, spec.name, deterministic=spec.deterministic)
         if again
         else [],
-        limits={"rollouts": MOST_ROLLOUTS, "characters": LONGEST_COMPLETION},
+        most=MOST_ROLLOUTS,
         **static("view.js", "report.css", "view.css"),
     )
 

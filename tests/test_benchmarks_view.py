@@ -315,6 +315,14 @@ def test_what_is_cut_of_a_long_completion_is_said(monkeypatch: pytest.MonkeyPatc
     assert f"the last {left} characters are not shown, nor the 2 spans that begin there" in html
 
 
+def test_metrics_are_numbers_to_six_digits_and_too_many_are_counted() -> None:
+    one = rollout("r1")
+    metrics = {f"m{i:02}": i + 1 / 3 for i in range(rows.MOST_METRICS + 2)}
+    html = page_of([one], [scored(one, metrics=metrics)])
+    assert "<dt>m00</dt><dd>0.333333</dd>" in html and "<dt>m60</dt>" not in html
+    assert "<dt>more metrics, not shown</dt><dd>2</dd>" in html
+
+
 # ---- hostile ----
 
 

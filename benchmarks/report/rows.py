@@ -57,7 +57,9 @@ def row_of(
     score, prompt = scores[0], prompt_text(rollout.prompt)
     text, tokens, local, spans = _cut(rollout, score)
     made, findings = runs(text, tokens, local, spans, scale)
-    metrics = [(name, f"{value:.6g}") for name, value in score.metrics.items()]
+    metrics = [(shortened(name, LONGEST_NAME), f"{v:.6g}") for name, v in score.metrics.items()]
+    if len(metrics) > MOST_METRICS:
+        metrics[MOST_METRICS:] = [("more metrics, not shown", str(len(metrics) - MOST_METRICS))]
     metrics.append(("seconds", f"{score.seconds:.3g}"))
     return Row(
         at=at,
@@ -75,7 +77,7 @@ def row_of(
         n_tokens=None if tokens is None else len(tokens),
         runs=tuple(made),
         findings=tuple(findings),
-        metrics=tuple(metrics[-MOST_METRICS:]),
+        metrics=tuple(metrics),
         repeats=tuple(map(_outcome, scores)) if len(scores) > 1 else (),
         changed=changed,
         image=image,
