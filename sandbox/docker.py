@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from botgrpo.sandbox import docker_image
-from botgrpo.sandbox.base import COMPILE, Limits, Link, Loss, Program
+from botgrpo.sandbox.base import COMPILE, Limits, Link, Program
 from botgrpo.sandbox.cgroup import start_time
+from botgrpo.sandbox.docker_link import ContainerLink, remove
 from botgrpo.sandbox.errors import SandboxUnavailable
 
 _LOCAL = "unix:///var/run/docker.sock"
@@ -38,6 +37,7 @@ class Docker:
         self._image = ""
         self._runtimes = ["runc"]
         self._base = ""
+        self._left: list[Any] = []  # containers that could not be removed when they had to go
 
     def check(self) -> None:
         """Asks the engine, clears away what dead processes left, builds the image if needed."""
@@ -54,8 +54,8 @@ class Docker:
             try:
                 return self.launch(self._program.command(self._limits))
             except SandboxUnavailable:
-                if len(self._runtimes) == 1:
-                    raise
+                if len(self._runtimes) == 1 or not self._answers():
+                    raise  # an engine that is gone says nothing about its runtimes
                 del self._runtimes[0]
 
     def launch(self, command: Sequence[str]) -> Link:
@@ -64,12 +64,12 @@ class Docker:
 
         container = None
         try:
+            self._remove_left()
             container = self._client.containers.create(self._image, command, **self._options())
-            return ContainerLink(container)
+            return ContainerLink(container, self._left)
         except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
             if container is not None:
-                with contextlib.suppress(Exception):
-                    container.remove(force=True)
+                remove(container, self._left)
             raise SandboxUnavailable(
                 f"docker could not start a worker with the runtime {self._runtimes[0]!r}: {error}\n"
                 "`docker info` shows the engine's state; the backend `bubblewrap` needs none."
@@ -88,7 +88,19 @@ class Docker:
 
     def close(self) -> None:
         if self._client is not None:
+            self._remove_left()
             self._client.close()
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(Exception):
+            return bool(self._client.ping())
+        return False
+
+    def _remove_left(self) -> None:
+        """Again, what an engine that went away kept; most often there is nothing."""
+        for _ in range(len(self._left)):
+            with contextlib.suppress(IndexError):  # another thread was faster
+                remove(self._left.pop(0), self._left)
 
     def _options(self) -> dict[str, Any]:
         from docker.types import LogConfig, Ulimit
@@ -136,104 +148,11 @@ class Docker:
                     container.remove(force=True)
 
 
-class ContainerLink:
-    """See `base.Link`: one container, over its attach socket."""
-
-    def __init__(self, container: Any) -> None:
-        self._container = container
-        self._lock = threading.Lock()
-        self._loss: Loss | None = None
-        self._ended = False
-        self._buffer = bytearray()
-        self._words = b""
-        params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-        self._stream = container.attach_socket(params=params)
-        self._raw: socket.socket = getattr(self._stream, "_sock", self._stream)
-        try:
-            container.start()
-        except BaseException:
-            self._detach()
-            raise
-
-    def write(self, data: bytes, deadline: float) -> None:
-        try:
-            self._raw.settimeout(_left(deadline))
-            self._raw.sendall(data)
-        except TimeoutError:
-            raise
-        except OSError:
-            self._ended = True
-            raise EOFError from None
-
-    def read(self, deadline: float) -> bytes:
-        while True:
-            head = self._exactly(8, deadline)
-            body = self._exactly(int.from_bytes(head[4:8], "big"), deadline)
-            if head[0] == 1 and body:
-                return body
-            self._words = (self._words + body)[-2000:]
-
-    def alive(self) -> bool:
-        if self._loss is not None or self._ended:
-            return False
-        # An attach that has ended is readable at once; asking the engine would cost milliseconds.
-        try:
-            self._raw.settimeout(0)
-            return bool(self._raw.recv(1, socket.MSG_PEEK)) or False
-        except (BlockingIOError, TimeoutError):
-            return True
-        except OSError:
-            return False
-
-    def last_words(self) -> str:
-        return self._words.decode("utf-8", "replace").strip()
-
-    def close(self) -> Loss:
-        with self._lock:
-            if self._loss is None:
-                # First: with an attach that nobody reads, the engine's kill never returns.
-                self._detach()
-                self._loss = "oom" if self._ended and self._out_of_memory() else "crash"
-                with contextlib.suppress(Exception):
-                    self._container.remove(force=True)
-            return self._loss
-
-    def _exactly(self, size: int, deadline: float) -> bytes:
-        while len(self._buffer) < size:
-            try:
-                self._raw.settimeout(_left(deadline))
-                data = self._raw.recv(65536)
-            except TimeoutError:
-                raise
-            except OSError:
-                data = b""
-            if not data:
-                self._ended = True
-                raise EOFError
-            self._buffer += data
-        found = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return found
-
-    def _out_of_memory(self) -> bool:
-        state: dict[str, Any] = {}
-        for _ in range(40):  # the attach ends a little before the engine has noted why
-            with contextlib.suppress(Exception):
-                self._container.reload()
-                state = self._container.attrs["State"]
-            if not state.get("Running", False):
-                break
-            time.sleep(0.05)
-        return bool(state.get("OOMKilled")) or state.get("ExitCode") == 137
-
-    def _detach(self) -> None:
-        with contextlib.suppress(OSError):
-            self._raw.shutdown(socket.SHUT_RDWR)
-        response = getattr(self._stream, "_response", None)
-        for each in (self._stream, self._raw, response):
-            if each is not None:
-                with contextlib.suppress(Exception):
-                    each.close()
+def own_containers(client: Any) -> list[Any]:
+    """Those that this process made and that are not removed yet, running or not."""
+    mine = {"label": f"{_LABEL}={_owner(os.getpid())}"}
+    found: list[Any] = client.containers.list(all=True, filters=mine, ignore_removed=True)
+    return found
 
 
 def connect() -> Any:
@@ -278,13 +197,6 @@ def _absent(error: Exception) -> SandboxUnavailable:
         f"no Docker engine answers ({str(error)[:160]})\n"
         "Start one (`systemctl start docker`) or set DOCKER_HOST; you need access to its socket."
     )
-
-
-def _left(deadline: float) -> float:
-    left_s = deadline - time.monotonic()
-    if left_s <= 0:
-        raise TimeoutError
-    return left_s
 
 
 def _host() -> str:

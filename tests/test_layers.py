@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ("sandbox", "rewards", "trainer", "benchmarks")  # each may import those before it
 # Heavy or optional libraries, and the only files that may import them; a folder ends with "/".
 HOMES = {
-    "docker": ("sandbox/docker.py", "sandbox/docker_image.py"),
+    "docker": ("sandbox/docker.py", "sandbox/docker_image.py", "sandbox/docker_link.py"),
     "math_verify": ("rewards/math/verify_child.py", "benchmarks/math_speed.py"),
     "playwright": ("sandbox/browser.py",),
     "peft": ("trainer/lora.py",),
