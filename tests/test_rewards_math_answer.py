@@ -216,6 +216,7 @@ def test_the_same_value_is_correct_however_it_is_written(gold, answer):
         ("1-\\frac{1}{\\mathrm{e}}", "1+\\frac{1}{\\mathrm{e}}", "wrong"),
         ("Sunday", "Monday", "wrong"),
         ("\\text{(C)}", "(D)", "wrong"),
+        ("23", "17", "wrong"),
         ("Sunday", "7", "invalid"),
         ("1/2", "no solution", "invalid"),
         ("1/2", "I don't know", "invalid"),
@@ -229,6 +230,18 @@ def test_the_same_value_is_correct_however_it_is_written(gold, answer):
 def test_another_value_is_not(gold, answer, verdict):
     judged = score(f"<final>{answer}</final>", expression(gold))
     assert (judged.verdict, judged.outcome) == (verdict, 0.0) and judged.reason
+
+
+def test_two_numbers_are_not_one_with_a_space():
+    for answer in ("2 3", "2\\,3", "2~3"):
+        judged = judge_expression(answer, ["23"])
+        assert judged is None or judged.verdict != "correct"
+    assert judge_expression("x ^ 2 + 3", ["x^2+3"]).verdict == "correct"
+
+
+def test_an_accepted_answer_that_is_too_much_to_compare_does_not_hide_the_right_one():
+    assert judge_expression("1/2", ["9^{9^{9^9}}", "0.5"]).verdict == "correct"
+    assert judge_expression("1/3", ["9^{9^{9^9}}", "0.5"]).verdict == "budget"
 
 
 def test_what_stays_open_goes_to_the_library_and_its_verdict_stands():

@@ -20,10 +20,11 @@ LONGEST = 2000  # code points of an answer that is looked at
 _TEXT = re.compile(r"\\(?:text\w{0,2}|mathrm|mathbf|mbox)\s*\{([^{}\\]*)\}")
 _DRESS = re.compile(r"\\[()\[\]]|\\?\$|\\(?:displaystyle|left|right)(?![A-Za-z])|\.\s*\Z")
 _BOLD = re.compile(r"\s*\*\*(.*)\*\*\s*", re.DOTALL)
-_SPACE = re.compile(r"\\[,;:! ]|[\s~]")
+_BLANK = r"(?:\\[,;:! ]|[\s~])+"
+_SPACE = re.compile(rf"(?<![0-9]){_BLANK}|{_BLANK}(?![0-9])")  # "2 3" is not 23
 _CIRCULAR = re.compile("sin|cos|tan|cot|sec|csc")  # there a degree sign changes the value
 _DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\}|\\degree)|\\degree|°")
-_MEMBER = re.compile(r"\s*[A-Za-z]\s*\\in(?![A-Za-z])")
+_MEMBER = re.compile(r"\A[A-Za-z]\s*\\in(?![A-Za-z])")
 _UNIT = re.compile(
     r"\\(?:text|textrm|mathrm|mbox)\s*\{(?!\s*(?:hundred|thousand|[mb]illion|dozen|percent))"
     r"\s*([A-Za-z][A-Za-z .]*)\}(?:\s*\^\{?[23]\}?)?\s*\Z"
@@ -48,15 +49,20 @@ def judge_expression(text: str, accepted: Sequence[str]) -> Judged | None:
     difference = f"{quoted(text)}, accepted: {', '.join(map(quoted, accepted))}"
     if _is_letter(literal) and all(_is_letter(_literal(gold)) for gold in accepted):
         return Judged("wrong", difference)
-    try:
-        if _is_words(text) or all(map(_is_words, accepted)):
-            same_kind = _is_words(text) and any(map(_is_words, accepted))
-            return Judged("wrong" if same_kind else "invalid", difference)
-        results = [_same(text, gold) for gold in accepted]
-    except OverBudget as error:
-        return Judged("budget", f"{quoted(text)}: {error}")
+    words = _is_words(text)
+    if words or all(map(_is_words, accepted)):
+        return Judged("wrong" if words and any(map(_is_words, accepted)) else "invalid", difference)
+    results: list[bool | None] = []
+    too_much = ""
+    for gold in accepted:
+        try:
+            results.append(_same(text, gold))
+        except OverBudget as error:
+            too_much = f"{quoted(text)}: {error}"
     if True in results:
         return CORRECT
+    if too_much:
+        return Judged("budget", too_much)
     return None if None in results else Judged("wrong", difference)
 
 
@@ -79,7 +85,7 @@ def _read(text: str) -> Expr | None:
 
 def _bare(text: str) -> tuple[str, str]:
     """(the expression without dress, degrees and unit, the unit)."""
-    text = _MEMBER.sub("", _DRESS.sub(" ", text), count=1).strip()
+    text = _MEMBER.sub("", " ".join(_DRESS.sub(" ", text).split()))
     if _CIRCULAR.search(text) is None:
         text = _DEGREES.sub("", text).strip()
     bare, unit = split_unit(text)
@@ -90,7 +96,7 @@ def _bare(text: str) -> tuple[str, str]:
 
 def _literal(text: str) -> str:
     """What two answers share that are written alike; words regardless of case."""
-    text = _SPACE.sub("", _TEXT.sub(r"\1", _DRESS.sub("", text))).rstrip(".")
+    text = _SPACE.sub("", _TEXT.sub(r"\1", _DRESS.sub(" ", text))).rstrip(".")
     if len(text) == 3 and text[0] == "(" and text[2] == ")":  # a choice, (C)
         text = text[1]
     return text.casefold() if len(text) > 1 and text.isalpha() else text
@@ -104,5 +110,8 @@ def _is_words(text: str) -> bool:
     """Words where our grammar sees no formula: Sunday, no solution."""
     if _WORDS.fullmatch(_TEXT.sub(r"\1", _DRESS.sub("", text))) is None:
         return False
-    tree = _read(text)
+    try:
+        tree = _read(text)
+    except OverBudget:
+        return False
     return tree is None or isinstance(tree, Text)

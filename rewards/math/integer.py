@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection
+from string import ascii_letters
 
 from botgrpo.rewards.math.verdict import CORRECT, Judged, quoted
 
@@ -34,7 +35,6 @@ _UNIT = re.compile(
     r"days?|hours?|minutes?|seconds?"
 )
 _DRESSED_UNIT = re.compile(r"\\(?:text|mathrm|mbox|rm)\s*\{([A-Za-z .]*)\}\s*(?:\^\{?[23]\}?)?\Z")
-_PLAIN_UNIT = re.compile(r"[A-Za-z. ]*\Z")
 _NUMBER = re.compile(r"([+-]?) *([0-9]+)(?:\.([0-9]*))?")
 _GROUPED = re.compile(
     r"[+-]?[1-9][0-9]{0,2}(?:(?:,|\{,\}) *[0-9]{3})+|[1-9][0-9]{0,2}(?: [0-9]{3})+"
@@ -114,9 +114,8 @@ def _value_side(text: str) -> str:
 
 def split_unit(text: str) -> tuple[str, str]:
     """(`text` without the known units after its number, those units); other words stay."""
-    unit = _DRESSED_UNIT.search(text) or _PLAIN_UNIT.search(text)
-    if unit is None or unit.start() == 0:
-        return text, ""
-    words = unit[unit.lastindex or 0].lower().replace(".", " ").split()
-    known = words and all(map(_UNIT.fullmatch, words))
-    return (text[: unit.start()], " ".join(words)) if known else (text, "")
+    dressed = _DRESSED_UNIT.search(text)
+    rest = text.rstrip(ascii_letters + ". ") if dressed is None else text[: dressed.start()]
+    words = (text[len(rest) :] if dressed is None else dressed[1]).lower().replace(".", " ").split()
+    known = rest and words and all(map(_UNIT.fullmatch, words))
+    return (rest, " ".join(words)) if known else (text, "")
