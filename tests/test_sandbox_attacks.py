@@ -36,15 +36,43 @@ def walls(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_no_attack_succeeds(walls: str) -> None:
-    outcomes = list(attacks.run(walls))
-    assert len(outcomes) > 30
-    assert [outcome for outcome in outcomes if not outcome.held] == []
+def test_no_attack_on_the_compiler_succeeds(walls: str) -> None:
+    outcomes = list(attacks.run(walls, "A"))
+    assert {outcome.id for outcome in outcomes} == {f"A{n}" for n in range(1, 17)}
+    assert [outcome for outcome in outcomes if outcome.held is False] == []
+    # What bubblewrap has no means against is said, and docker has no such gap.
+    gaps = {outcome.id for outcome in outcomes if outcome.held is None}
+    assert gaps == ({"A3", "A15"} if walls == "bubblewrap" else set())
+
+
+@pytest.mark.browser
+def test_no_hostile_page_succeeds(walls: str) -> None:
+    outcomes = list(attacks.run(walls, "B"))
+    assert {outcome.id for outcome in outcomes} >= {f"B{n}" for n in range(1, 16) if n != 13}
+    assert [outcome for outcome in outcomes if outcome.held is not True] == []
 
 
 def test_the_attack_suite_can_fail() -> None:
-    lost = [outcome.name for outcome in attacks.run("unsafe") if not outcome.held]
-    assert lost == ["reading secrets from inside"]
+    outcomes = list(attacks.run("unsafe"))
+    assert [outcome.name for outcome in outcomes if outcome.held is False] == [
+        "reading secrets, from inside"
+    ]
+    assert {outcome.seen for outcome in outcomes if outcome.held is None} == {
+        "nothing isolates here"
+    }
+
+
+@pytest.mark.parametrize(("held", "status"), [(True, 0), (None, 0), (False, 1)])
+def test_one_attack_that_succeeds_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    held: bool | None,
+    status: int,
+) -> None:
+    outcome = attacks.Outcome("A1", "a fork bomb", "a limit", held, "seen")
+    monkeypatch.setattr(attacks, "run", lambda backend: iter([outcome]))
+    assert attacks.main("docker") == status
+    assert "A1   a fork bomb" in capsys.readouterr().out
 
 
 def test_a_source_map_comment_opens_nothing(walls: str, tmp_path: Path) -> None:

@@ -19,10 +19,11 @@ const { chromium } = require(PLAYWRIGHT);
 const VIEWPORT = { width: 1280, height: 800 };
 const NOW_MS = Date.UTC(2025, 0, 15, 12);
 const PAGE_S = 1; // how long a page lives, on its own clock, before it is looked at
-const CPU_S = 4; // a page that has burnt this much hangs, however busy the machine is
+const CPU_S = 3; // a page that has burnt this much hangs, however busy the machine is
 const WALL_S = 15;
 const CLOSE_MS = 1000;
 const MAX_NODES = 50_000;
+const MAX_HEIGHT_PX = 4000;
 const MAX_ERRORS = 10;
 const MAX_CONSOLE = 50;
 const MAX_CHARS = 500;
@@ -156,16 +157,16 @@ async function visit(context, request, seen) {
   // The page's own clock may be broken by the page: then it simply stands still.
   await page.clock.runFor(PAGE_S * 1000).catch(() => {});
   const facts = await ask(PROBE);
-  if (new URL(page.url()).origin !== origin) seen.note("navigated away");
+  if (!page.url().startsWith(`${origin}/`)) seen.note("navigated away");
   const shoot = async (clip) => {
     const options = { format: "png", optimizeForSpeed: true, ...(clip && { clip, captureBeyondViewport: true }) };
     return Buffer.from((await cdp.send("Page.captureScreenshot", options)).data, "base64");
   };
   const png = await shoot();
   const again = shoot();
-  const isBlank = await blank(facts, png, shoot); // while the second picture is drawn
+  const isSeen = anySeen(decode(png), facts.boxes); // while the second picture is drawn
   if (!png.equals(await again)) seen.note("nondeterministic");
-  return { facts, png, isBlank };
+  return { facts, png, isBlank: !isSeen && !(await seenBelow(facts, shoot)) };
 }
 
 const files = new Map();
@@ -205,14 +206,14 @@ class Seen {
   }
 }
 
-/** A text, an image or a control that differs from what lies around it. */
-async function blank(facts, png, shoot) {
-  const picture = decode(png);
-  if (facts.boxes.some((box) => varies(picture, box))) return false;
-  if (facts.below.length === 0) return true;
-  const height = Math.min(facts.height, 4000);
-  const whole = decode(await shoot({ x: 0, y: 0, width: VIEWPORT.width, height, scale: 1 }));
-  return !facts.below.some((box) => varies(whole, box));
+/** Whether a text, an image or a control differs from what lies around it. */
+const anySeen = (picture, boxes) => boxes.some((box) => varies(picture, box));
+
+/** The same for what lies below the picture. */
+async function seenBelow({ below, height }, shoot) {
+  if (below.length === 0) return false;
+  const clip = { x: 0, y: 0, width: VIEWPORT.width, height: Math.min(height, MAX_HEIGHT_PX), scale: 1 };
+  return anySeen(decode(await shoot(clip)), below);
 }
 
 function verdict(seen, { facts, isBlank }) {

@@ -34,6 +34,11 @@ export const FREEZE = `(() => {
     get: (target, key) => (key === "now" ? now : Reflect.get(target, key)),
   });
   Object.defineProperty(performance, "now", { value: () => sinceStart() + ++looked * 0.02 });
+  // With no delay a timer that renews itself would be due for ever at one moment of a clock moved by hand.
+  for (const name of ["setTimeout", "setInterval"]) {
+    const native = globalThis[name];
+    globalThis[name] = (callback, delay, ...rest) => native(callback, Math.max(4, Number(delay) || 0), ...rest);
+  }
   let state = 20250115;
   Math.random = () => {
     state = (state + 0x6d2b79f5) | 0;

@@ -152,6 +152,8 @@ function mountable(built, source) {
 /** Whatever stands between blanks and quotes and could be a class, as Tailwind itself looks for them. */
 function classTokens(source) {
   const found = new Set();
+  // Tailwind resets what browsers draw by themselves: not for a component that has no classes.
+  if (!/\bclassName\b/.test(source)) return [];
   for (const [token] of source.matchAll(/[^\s"'`]+/g)) {
     if (found.size === MAX_CLASSES) break;
     if (token.length <= MAX_CLASS_CHARS && /^[a-z@*!\-[]/.test(token)) found.add(token);

@@ -1,0 +1,122 @@
+"""Hostile pages: what a candidate can do once a browser runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import select
+import socket
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from botgrpo.sandbox.attacks import Canary, Outcome
+from botgrpo.sandbox.browser import PageResult, ReactBrowser
+from botgrpo.sandbox.errors import SandboxUnavailable
+
+_HEAD = "import { useState, useEffect, useRef } from 'react';"
+_PAGES_FILE = Path(__file__).with_name("hostile_pages.toml")
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """One entry of `hostile_pages.toml`."""
+
+    id: str
+    name: str
+    defence: str
+    want: tuple[str, ...] = ("ok",)
+    body: str = "return <p>shown</p>;"
+    top: str = ""
+    note: str = ""
+    shows: str = "shown"
+
+    def source(self) -> str:
+        return f"{_HEAD}\n{self.top}\nexport default function App() {{ {self.body} }}\n"
+
+
+# Whatever an earlier page kept would be read here.
+_KEPT = "{typeof localStorage.left} {document.cookie} {window.name}"
+_GOLDEN = _Page("", "", "", body=f"return <p>{{Math.random()}} {{Date.now()}} {_KEPT}</p>;")
+_EGRESS = """
+for (const u of %s) {
+  fetch('http://' + u).catch(() => {});
+  new Image().src = 'http://' + u;
+  new WebSocket('ws://' + u);
+  navigator.sendBeacon('http://' + u);
+  new EventSource('http://' + u);
+  const pc = new RTCPeerConnection({ iceServers: [{ urls: 'stun:' + u.slice(0, -1) }] });
+  pc.createDataChannel('x');
+  pc.createOffer().then((o) => pc.setLocalDescription(o));
+}
+"""
+
+
+def pages() -> tuple[_Page, ...]:
+    """The list, in its order."""
+    entries = tomllib.loads(_PAGES_FILE.read_text("utf-8"))["page"]
+    return tuple(_Page(**entry) for entry in entries)
+
+
+def run(backend: str, canary: Canary) -> Iterator[Outcome]:
+    """Every page in one browser; all are named though none could be tried where there is none."""
+    if backend == "unsafe":
+        yield Outcome("B", "hostile pages", "none", None, "nothing isolates here")
+        return
+    browser = ReactBrowser(backend)
+    try:
+        yield from _pages(browser, canary)
+    except SandboxUnavailable as error:
+        why = " ".join(str(error).split())
+        for page in pages():
+            yield Outcome(page.id, page.name, page.defence, None, why)
+    finally:
+        browser.close()
+
+
+def _pages(browser: ReactBrowser, canary: Canary) -> Iterator[Outcome]:
+    want = _golden(browser, 0)
+    for number, page in enumerate(pages(), 1):
+        seen = _fault(page, _render(browser, page.source()), canary)
+        if _golden(browser, number) != want:
+            seen += " the next page was judged otherwise"
+        yield Outcome(page.id, page.name, page.defence, not seen, seen)
+    yield _egress(browser)
+
+
+def _fault(page: _Page, result: PageResult, canary: Canary) -> str:
+    if result.status not in page.want:
+        return f"{result.status}: {result.reason}"
+    if page.note and page.note not in result.notes:
+        return f"no note {page.note!r} among {result.notes}"
+    if canary.leaked((result.text, result.console, result.errors, result.notes)):
+        return "the page holds a secret"
+    if result.status == "ok" and page.shows not in result.text:
+        return f"the page shows {result.text[:100]!r}"
+    return ""
+
+
+def _egress(browser: ReactBrowser) -> Outcome:
+    """A listener of ours, which a page tries to reach in every way that it has."""
+    with socket.create_server(("0.0.0.0", 0)) as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        port = tcp.getsockname()[1]
+        udp.bind(("0.0.0.0", port))
+        hosts = ["127.0.0.1", socket.gethostname(), "169.254.169.254", "172.17.0.1"]
+        page = _Page("B5", "", "", top=_EGRESS % json.dumps([f"{host}:{port}/" for host in hosts]))
+        result = _render(browser, page.source())
+        seen = "" if result.status == "ok" else f"{result.status}: {result.reason}"
+        if select.select([tcp, udp], [], [], 0.2)[0]:
+            seen = "something came"
+    name, defence = "reaching a listener on this machine", "no network; every request refused"
+    return Outcome("B5", name, defence, not seen, seen)
+
+
+def _render(browser: ReactBrowser, source: str) -> PageResult:
+    compiled, page = asyncio.run(browser.render(source))
+    return page or PageResult(compiled.status, compiled.reason)
+
+
+def _golden(browser: ReactBrowser, number: int) -> tuple[object, ...]:
+    result = _render(browser, _GOLDEN.source() + f"// {number}")  # the number passes our own cache
+    return result.status, result.text, result.png
