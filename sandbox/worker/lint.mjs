@@ -53,9 +53,13 @@ const PARSING = {
   lib: ["esnext", "dom", "dom.iterable"], filePath: "candidate.tsx",
 };
 
-/** Names that stand only for types: not there, they harm nothing at run time. */
+/** Where names stand only for types: not there, they harm nothing at run time. */
 const typeOnly = ({ scopeManager }) =>
   new Set(scopeManager.globalScope.through.filter((ref) => ref.isTypeReference && !ref.isValueReference).map((ref) => ref.identifier.range[0]));
+
+/** Where members of enums stand: used by way of the enum. */
+const enumMembers = ({ scopeManager }) =>
+  new Set(scopeManager.scopes.filter(({ type }) => type === "tsEnum").flatMap(({ block }) => block.body.members.map(({ id }) => id.range[0])));
 
 /**
  * [{rule, severity: "fatal" | "error" | "warning", message, start, end}], in UTF-16 offsets of `text`.
@@ -71,7 +75,7 @@ export function lint(file, text, places) {
     if (!failure.location) throw failure;
     return [fatal(failure.message, failure.location.start.offset, failure.location.end.offset)];
   }
-  const types = typeOnly(parsed);
+  const innocent = { "no-undef": typeOnly(parsed), "no-unused-vars": enumMembers(parsed) };
   return linter
     .verify(text, config, "candidate.tsx")
     .filter(({ ruleId }) => ruleId) // the others only say that a comment gave an order in vain
@@ -82,7 +86,7 @@ export function lint(file, text, places) {
       const message = found.message.replace(/ Allowed unused vars must match.*$/s, "");
       return { rule, severity: found.severity === 2 ? "error" : "warning", message, start, end };
     })
-    .filter(({ rule, start }) => !(rule === "no-undef" && types.has(start)));
+    .filter(({ rule, start }) => !innocent[rule]?.has(start));
 }
 
 const fatal = (message, start, end) => ({ rule: "parse", severity: "fatal", message, start, end });
