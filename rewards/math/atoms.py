@@ -21,6 +21,8 @@ from botgrpo.rewards.math.tree import (
 
 MAX_DEPTH = 30
 _CLOSING = {"(": (")", "]"), "[": ("]", ")"), r"\{": (r"\}",)}
+_ENCLOSED = {"|": ("abs", "|"), "⌊": ("floor", "⌋"), "⌈": ("ceil", "⌉")}
+_SEVERAL = ("gcd", "lcm", "max", "min")
 _POSTFIX = {"^": "^", "sup": "^", "!": "!", "%": "percent", "°": "degree"}
 
 
@@ -157,10 +159,8 @@ class Atoms(ABC):
             return self.function(token)
         if kind == "√":
             return self.root(token)
-        if kind in ("⌊", "⌈"):
-            return self.rounded(token)
-        if kind == "|" and not self.divides:
-            return self.absolute(token)
+        if kind in _ENCLOSED and not (kind == "|" and self.divides):
+            return self.enclosed(token)
         if kind in ("∑", "∏"):
             return self.big(token)
         if kind == "text":
@@ -244,18 +244,14 @@ class Atoms(ABC):
             return Apply("sqrt", (inner,), token.start, self.last_end)
         return Apply("root", (degree, inner), token.start, self.last_end)
 
-    def rounded(self, opening: Token) -> Expr:
+    def enclosed(self, opening: Token) -> Expr:
+        """|a|, floor or ceiling: no list inside."""
+        op, closing = _ENCLOSED[opening.kind]
+        self.bars += op == "abs"
         inner = self.sum()
-        self.expect("⌋" if opening.value == "⌊" else "⌉")
-        op = "floor" if opening.value == "⌊" else "ceil"
+        self.expect(closing)
+        self.bars -= op == "abs"
         return Apply(op, (inner,), opening.start, self.last_end)
-
-    def absolute(self, opening: Token) -> Expr:
-        self.bars += 1
-        inner = self.sum()
-        self.expect("|")
-        self.bars -= 1
-        return Apply("abs", (inner,), opening.start, self.last_end)
 
     def function(self, token: Token) -> Expr:
         op = token.value
@@ -273,6 +269,8 @@ class Atoms(ABC):
             args = inner.items if isinstance(inner, Collection) else (inner,)
         else:
             args = (self.bare_argument(),)
+        if op not in _SEVERAL and len(args) != (2 if op == "binom" else 1):
+            raise ParseError(f"{op} of {len(args)} values")
         result: Expr = Apply(op, (*extra, *args), token.start, self.last_end)
         if power is not None:
             result = Apply("^", (result, power), token.start, self.last_end)

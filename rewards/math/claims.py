@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from botgrpo.rewards.math.expression import parse
-from botgrpo.rewards.math.segments import Segment, mask, segments
+from botgrpo.rewards.math.pieces import mask
+from botgrpo.rewards.math.segments import Segment, segments
 from botgrpo.rewards.math.tree import Apply, Budget, Expr, MathError, OverBudget
 
 Mood = Literal["asserted", "supposed", "denied"]

@@ -10,9 +10,10 @@ from fractions import Fraction
 from itertools import islice, product
 
 from botgrpo.rewards.math.algebra import IMAGINARY_UNIT, difference, form, same
-from botgrpo.rewards.math.exact import Rational, bits, rational, residue
+from botgrpo.rewards.math.exact import rational, residue
 from botgrpo.rewards.math.measures import has_decimals, is_literal, printed_decimals
 from botgrpo.rewards.math.numeric import approximate, context
+from botgrpo.rewards.math.operations import Rational, bits
 from botgrpo.rewards.math.readings import other_readings
 from botgrpo.rewards.math.scope import Scope
 from botgrpo.rewards.math.tree import Budget, Expr, Undecided, names, ops

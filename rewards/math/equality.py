@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from botgrpo.rewards.math.algebra import IMAGINARY_UNIT, Terms, difference, form, same
+from botgrpo.rewards.math.algebra import IMAGINARY_UNIT, difference, form, same
 from botgrpo.rewards.math.exact import rational
 from botgrpo.rewards.math.numeric import approximate, context
+from botgrpo.rewards.math.terms import Terms
 from botgrpo.rewards.math.tree import (
     Apply,
     Budget,

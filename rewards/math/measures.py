@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from botgrpo.rewards.math.exact import Rational
+from botgrpo.rewards.math.operations import Rational
 from botgrpo.rewards.math.tree import Apply, Expr, Name, Number, parts
 
 

@@ -13,8 +13,9 @@ from fractions import Fraction
 
 from botgrpo.rewards.math.algebra import difference, form
 from botgrpo.rewards.math.claims import Chain
-from botgrpo.rewards.math.exact import Rational, rational, simplest
+from botgrpo.rewards.math.exact import rational
 from botgrpo.rewards.math.measures import has_decimals
+from botgrpo.rewards.math.operations import Rational, simplest
 from botgrpo.rewards.math.tree import (
     Budget,
     Expr,

@@ -7,8 +7,9 @@ What is bound under a condition ("when x = 2", "suppose n = 7") holds to the end
 from __future__ import annotations
 
 from botgrpo.rewards.math.algebra import Form, form, number
-from botgrpo.rewards.math.exact import Function, Rational, rational
+from botgrpo.rewards.math.exact import Function, rational
 from botgrpo.rewards.math.measures import is_name
+from botgrpo.rewards.math.operations import Rational
 from botgrpo.rewards.math.roots import Premise
 from botgrpo.rewards.math.tree import Budget, Expr, MathError, names
 

@@ -45,7 +45,7 @@ class Budget:
 
     def spend(self, count: int = 1) -> None:
         """Count `count` operations. Raises `OverBudget` when that is more than is left."""
-        self.used += count
+        self.used = min(self.used + count, self.operations + 1)
         if self.used > self.operations:
             raise OverBudget(f"more than {self.operations} operations")
 

@@ -7,8 +7,9 @@ import re
 
 from botgrpo.rewards.math.check import Claim
 from botgrpo.rewards.math.claims import Reader
-from botgrpo.rewards.math.exact import exact_root, residue
+from botgrpo.rewards.math.exact import residue
 from botgrpo.rewards.math.expression import parse
+from botgrpo.rewards.math.operations import exact_root
 from botgrpo.rewards.math.tree import Budget, MathError, OverBudget
 
 _NUMBER = r"([0-9]{1,18})"
