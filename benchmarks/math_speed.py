@@ -14,16 +14,20 @@ import asyncio
 import importlib.util
 import json
 import random
+import re
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from botgrpo.rewards import Rollout, build
 
+_TAGS = re.compile("</?think>")
 _CASE_S = 10.0  # after which a peer's process is killed
 
 _SENTENCES = (
@@ -44,7 +48,6 @@ _ENDINGS = (
     "</think>\n\nThe final answer is $\\boxed{{{n}}}$.",
     "</think>\n\n<final>{n}</final>",
     "</think>\n\n**Answer**\n\\[\n\\boxed{{{n}}}\n\\]\n",
-    "\n\nThus the answer is \\boxed{{{n}}}.",  # no thinking part: all of it is searched
 )
 
 
@@ -53,7 +56,7 @@ def trace(seed: int, chars: int) -> tuple[str, int]:
     chance = random.Random(seed)
     number = chance.randrange(1000)
     ending = chance.choice(_ENDINGS).format(n=number)
-    pieces = ["<think>\n" if ending.startswith("</think>") else ""]
+    pieces = ["<think>\n"]
     length = len(ending) + len(pieces[0])
     while length < chars:
         rare = length // _RARE_EVERY > (length - len(pieces[-1])) // _RARE_EVERY
@@ -64,7 +67,10 @@ def trace(seed: int, chars: int) -> tuple[str, int]:
 
 
 def answer(arguments: argparse.Namespace) -> None:
-    """`math.answer` and math-verify on the same traces, then on cases with known verdicts."""
+    """`math.answer` and math-verify on the same traces, then on cases with known verdicts.
+
+    Our side also without thinking tags, where it has to look for `<final>` in the whole text.
+    """
     rollouts, right = [], []
     for seed in range(arguments.texts):
         text, number = trace(seed, arguments.chars)
@@ -73,7 +79,11 @@ def answer(arguments: argparse.Namespace) -> None:
         rollouts.append(Rollout(str(seed), "g", "p", text, {"accepted": [accepted]}))
     signs = statistics.mean(r.completion.count("<") for r in rollouts)
     print(f'{len(rollouts)} traces of {arguments.chars:,} characters, {signs:.0f} "<" in each')
-    ours = rate("math.answer", grade_ours, rollouts, right, arguments.repeats)
+    plain = [replace(r, completion=_TAGS.sub("", r.completion)) for r in rollouts]
+    with asyncio.Runner() as runner:
+        grade = partial(grade_ours, runner)
+        ours = rate("math.answer", grade, rollouts, right, arguments.repeats)
+        rate("math.answer, no thinking tags", grade, plain, right, arguments.repeats)
     if importlib.util.find_spec("math_verify") is not None:
         theirs = rate("math-verify", grade_theirs, rollouts, right, 1)
         print(f"{'math.answer / math-verify':34} {ours / theirs:12,.0f} times")
@@ -106,10 +116,10 @@ def rate(
     return middle
 
 
-def grade_ours(rollouts: Sequence[Rollout]) -> Callable[[], Sequence[bool]]:
+def grade_ours(runner: asyncio.Runner, rollouts: Sequence[Rollout]) -> Callable[[], Sequence[bool]]:
     """The whole reward: place, verdict, span, metrics."""
     reward = build("math.answer")
-    return lambda: [s.verdict == "correct" for s in asyncio.run(_all(reward, rollouts))]
+    return lambda: [s.verdict == "correct" for s in runner.run(_all(reward, rollouts))]
 
 
 async def _all(reward: Any, rollouts: Sequence[Rollout]) -> Any:

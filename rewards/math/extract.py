@@ -13,7 +13,7 @@ _THINK, _END_THINK, _FINAL = "<think>", "</think>", "<final>"
 _TAG = re.compile("</?(?:think|final)>")
 _FEW = 100  # a search for one character runs at memory speed, ten times a pattern's; but not many
 _NEAR = 4000  # within so many characters of the end thinking mostly ends, in a text that has it
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{(?:([^{}\\]*)\})?")  # the group where it is simple
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _JOIN_LENGTH = 80
 _DRESS = r"(?:[\s$.,;:*{}()~!]|\\(?:[,;:! ()\[\]]|text|mbox|textbf|textit|mathrm|q?quad))*"
@@ -111,28 +111,27 @@ def _last_box(text: str, low: int, high: int) -> tuple[int, int, Place | None] |
     An unclosed box leaves everything that would contain it unclosed too, so each search for a
     closing brace ends at the unclosed box after it: all searches together read the text once.
     """
-    limit = at = high
+    limit = high
     while True:
-        at, start = _box_before(text, low, at)
-        if at < 0:
+        box = _box_before(text, low, limit)
+        if box is None:
             return None
-        end, _ = _closing(text, start, limit, 1)
+        at, start, end, _ = box
         if end >= 0:
             break
         limit = at
     while _joins(text, low, at) or _closes_more(text, end + 1, limit):
-        outer, outer_start = _box_before(text, low, at)
-        if outer < 0:
+        outer = _box_before(text, low, at)
+        if outer is None:
             break
-        closes, depth = _closing(text, outer_start, at, 1)
-        if closes >= 0:
-            joined = at - closes <= _JOIN_LENGTH and _JOIN.fullmatch(text, closes, at)
-            return start, end, (outer_start, closes) if joined else None
+        if outer.end >= 0:
+            joined = at - outer.end <= _JOIN_LENGTH and _JOIN.fullmatch(text, outer.end, at)
+            return start, end, (outer.start, outer.end) if joined else None
         # the box before is still open here: it contains this one, if it closes at all
-        closes, _ = _closing(text, end + 1, limit, depth)
+        closes, _ = _closing(text, end + 1, limit, outer.depth)
         if closes < 0:
             break
-        at, start, end = outer, outer_start, closes
+        at, start, end = outer.at, outer.start, closes
     return start, end, None
 
 
@@ -147,23 +146,34 @@ def _closes_more(text: str, low: int, high: int) -> bool:
     return text.find("}", low, high) >= 0 and _closing(text, low, high, 1)[0] >= 0
 
 
-def _box_before(text: str, low: int, high: int) -> tuple[int, int]:
-    r"""(place of the last `\boxed{` or `\fbox{` in [low, high), place after it); -1 twice."""
+class _Box(NamedTuple):
+    r"""A `\boxed{` at `at` that holds text[start:end]; while it is open, `end` is -1.
+
+    `depth` counts the braces that are open where the search for its end stopped.
+    """
+
+    at: int
+    start: int
+    end: int
+    depth: int
+
+
+def _box_before(text: str, low: int, high: int) -> _Box | None:
+    """The last box that begins in [low, high), closed or not before `high`."""
     at = text.rfind("box", low, high)
     while at >= 0:
         back = 2 if text.startswith("f", at - 1) else 1
-        opening = _BOX.match(text, at - back, high) if at - back >= low else None
-        if opening is not None:
-            return opening.span()
+        box = _BOX.match(text, at - back, high) if at - back >= low else None
+        if box is not None and box.end(1) >= 0:
+            return _Box(box.start(), *box.span(1), 0)
+        if box is not None:
+            return _Box(box.start(), box.end(), *_closing(text, box.end(), high, 1))
         at = text.rfind("box", low, at)
-    return -1, -1
+    return None
 
 
 def _closing(text: str, start: int, high: int, depth: int) -> tuple[int, int]:
     """(place of the brace that closes `depth` open ones, 0); -1 and the depth reached if none."""
-    end = text.find("}", start, high)
-    if depth == 1 and end >= 0 > max(text.find("{", start, end), text.find("\\", start, end)):
-        return end, 0  # mostly there is nothing to count
     for match in _BRACE.finditer(text, start, high):
         if match[0] == "}":
             depth -= 1
