@@ -72,7 +72,7 @@ Slip = Callable[[Statement], "tuple[str, Statement] | None"]
 
 
 class CannotGoOn(Exception):
-    """A slip made a value with which the solution has no next line (a half, say)."""
+    """A slip made a value with which the solution has no next line (a fraction, say)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,11 @@ class Work:
 
     def equal(self, left: str) -> int:
         """State the value of an expression; returns the value as stated."""
-        value = evaluate(left)
+        left = _NEGATIVE.sub(r"(\1)", left)
+        try:
+            value = evaluate(left)
+        except (ValueError, ZeroDivisionError) as error:  # C(-1,2), 12/0
+            raise CannotGoOn(str(error)) from None
         if value.denominator != 1:
             raise CannotGoOn(f"{left} is {value}")
         shown = self._state(Equation(left, int(value)))
@@ -172,6 +176,7 @@ class Work:
             self._text += f"</step {len(self._steps)}>\n"
 
 
+_NEGATIVE = re.compile(r"(?<=[-+*/])(-\d+)")
 _OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
