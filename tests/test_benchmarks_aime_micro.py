@@ -145,15 +145,11 @@ def test_solutions_wear_the_tags_of_the_paper(family: str) -> None:
 
 
 def test_no_held_out_problem_is_ever_trained_on() -> None:
-    held_out = {item.prompt for level in LEVELS for item in AimeMicroTask(level).eval_items(300)}
-    trained = {
-        item.prompt
-        for level in LEVELS
-        for seed in range(2)
-        for item in AimeMicroTask(level).train_items(seed)
-    }
-    warm = {item.prompt for seed in range(2) for item, _ in TASK.corpus(2000, seed)}
-    assert len(held_out) > 1000  # levels may share a problem
+    levels = [AimeMicroTask(level) for level in (1, 2, 5)]
+    held_out = {item.prompt for task in levels for item in task.eval_items(300)}
+    trained = {item.prompt for task in levels for item in task.train_items(0)}
+    warm = {item.prompt for seed in range(2) for item, _ in TASK.corpus(1000, seed)}
+    assert len(held_out) > 700  # levels may share a problem
     assert not held_out & (trained | warm)
 
 
@@ -161,14 +157,14 @@ def test_one_problem_has_one_prompt() -> None:
     """Two keys with one prompt could lie on both sides of the split."""
     keys: dict[str, set[str]] = {}
     for level in LEVELS:
-        for problem in islice(problems(0, level, held_out=False), 1000):
+        for problem in islice(problems(0, level, held_out=False), 600):
             keys.setdefault(problem.prompt, set()).add(problem.key)
     assert max(map(len, keys.values())) == 1
 
 
 def test_both_sides_of_the_split_hold_every_family() -> None:
     for held_out in (True, False):
-        some = list(islice(problems(0, 1, held_out=held_out), 400))
+        some = list(islice(problems(0, 1, held_out=held_out), 300))
         assert {problem.family for problem in some} == set(FAMILIES)
 
 

@@ -99,12 +99,12 @@ def test_folder_loads_with_the_same_logits(
         torch.testing.assert_close(loaded(ids).logits, model(ids).logits, rtol=1e-3, atol=1e-3)
 
 
-def test_digits_and_tags_can_each_be_a_token() -> None:
+def test_numbers_and_tags_can_each_be_one_token_wherever_they_stand() -> None:
     tags = ("<step 1>", "</step 1>")
     texts = ["<step 1>12*34=408</step 1>"] * 3
-    tokenizer = build_tokenizer(texts, tags=tags, single_digits=True)
-    ids = tokenizer.encode("<step 1>77*8=616</step 1>12", add_special_tokens=False)
+    tokenizer = build_tokenizer(texts, tags=tags, bare_numbers=True)
+    ids = tokenizer.encode("x is 34.<step 1>408*(12)</step 1> 34", add_special_tokens=False)
     pieces = [tokenizer.decode([i]) for i in ids]
-    assert pieces == ["<step 1>", *"77*8=616", "</step 1>", "1", "2"]
+    assert pieces[5:] == ["34", ".", tags[0], *("408", "*", "(", "12", ")"), tags[1], " ", "34"]
     spaced = "3 <step 1> 5 <step 9>"
     assert tokenizer.decode(tokenizer.encode(spaced, add_special_tokens=False)) == spaced

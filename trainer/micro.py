@@ -32,8 +32,9 @@ CHAT_TEMPLATE = (
 
 # A word or a run of signs keeps the space before it, a line break keeps its indent.
 _PIECE = r"\n *| ?[A-Za-z]+[0-9]*| ?[0-9]+| ?[^\sA-Za-z0-9]+|\s"
-# The same with every digit by itself: sums are learned digit by digit, and each is written one way.
-_PIECE_OR_DIGIT = r"\n *| ?[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+|\s"
+# The same with numbers by themselves: a number is one token, wherever it stands.
+_PIECE_BARE_NUMBER = r"\n *| ?[A-Za-z]+|[0-9]+| ?[^\sA-Za-z0-9]+|\s"
+_SIGN = r"[^\sA-Za-z0-9]"
 
 
 def build_tokenizer(
@@ -42,7 +43,7 @@ def build_tokenizer(
     words: Iterable[str] = (),
     vocab_size: int = VOCAB_SIZE,
     tags: Iterable[str] = (),
-    single_digits: bool = False,
+    bare_numbers: bool = False,
 ) -> PreTrainedTokenizerFast:
     """A byte-level BPE tokenizer in which frequent words are single tokens.
 
@@ -56,16 +57,16 @@ def build_tokenizer(
         words: pieces that must be single tokens, a leading space included.
         vocab_size: number of tokens, the 4 special ones and the 256 bytes included.
         tags: markup that is one token wherever it stands, for example `<step 1>`.
-        single_digits: every digit is a token of its own, for texts that calculate.
+        bare_numbers: no space belongs to a number, so that one in a sum is the token that it is in
+            the prompt; for texts that calculate.
 
     Raises:
         ConfigError: `vocab_size` leaves no room for `words`.
     """
     tags = list(tags)
-    piece = "|".join([*map(re.escape, tags), _PIECE_OR_DIGIT if single_digits else _PIECE])
     split = pre_tokenizers.Sequence(
         [
-            pre_tokenizers.Split(Regex(piece), behavior="isolated"),
+            pre_tokenizers.Split(Regex(_pieces(tags, bare_numbers)), behavior="isolated"),
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
         ]
     )
@@ -131,6 +132,15 @@ def save(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Pa
     model.bfloat16().save_pretrained(folder)
     model.float()
     tokenizer.save_pretrained(folder)
+
+
+def _pieces(tags: list[str], bare_numbers: bool) -> str:
+    """The pattern of one piece: a tag, or what stands between tags."""
+    piece = _PIECE_BARE_NUMBER if bare_numbers else _PIECE
+    if not tags:
+        return piece
+    tag = "|".join(map(re.escape, tags))
+    return f"{tag}|{piece.replace(_SIGN, f'(?:(?!{tag}){_SIGN})')}"
 
 
 def _whole_pieces(counts: Counter[str], forced: list[str], room: int) -> dict[str, None]:

@@ -40,7 +40,7 @@ class Family:
 
 
 def _draw_power(rng: Random, level: int) -> Numbers:
-    modulus = rng.randint(5, (12, 16, 25, 60, 100)[level - 1])
+    modulus = rng.randint(5, (9, 16, 25, 60, 100)[level - 1])
     base = rng.randint(2, modulus - 1 if level > 1 else min(9, modulus - 1))
     return base, rng.randint(3, (8, 12, 30, 60, 200)[level - 1]), modulus
 
@@ -97,7 +97,7 @@ def _solve_remainders(numbers: Numbers, work: Work) -> Solution:
 
 
 def _draw_squares(rng: Random, level: int) -> Numbers:
-    modulus = rng.randint(5, (12, 14, 16, 20, 25)[level - 1])
+    modulus = rng.randint(5, (9, 12, 16, 20, 25)[level - 1])
     root = rng.randrange(1, modulus)
     below = rng.randint(modulus + 1, modulus * (2, 2, 3, 3, 4)[level - 1])
     return root * root % modulus, modulus, below
@@ -133,12 +133,12 @@ def _draw_divisors(rng: Random, level: int) -> Numbers:
     while True:
         powers = tuple(
             rng.randint(0, top)
-            for top in ((5, 3, 2, 1), (5, 3, 2, 1), (6, 3, 2, 2), (7, 4, 2, 2), (9, 5, 3, 2))[
+            for top in ((5, 3, 1, 1), (5, 3, 2, 1), (6, 3, 2, 2), (7, 4, 2, 2), (9, 5, 3, 2))[
                 level - 1
             ]
         )
         n = math.prod(p**e for p, e in zip(PRIMES, powers, strict=True))
-        if sum(e > 0 for e in powers) > 1 and n <= (400, 600, 2000, 5000, 20000)[level - 1]:
+        if sum(e > 0 for e in powers) > 1 and n <= (120, 600, 2000, 5000, 20000)[level - 1]:
             return powers
 
 
@@ -161,7 +161,7 @@ def _solve_divisors(numbers: Numbers, work: Work) -> Solution:
 
 
 def _draw_multiple(rng: Random, level: int) -> Numbers:
-    top = (45, 60, 100, 200, 400)[level - 1]
+    top = (24, 60, 100, 200, 400)[level - 1]
     while True:
         small, large = sorted((rng.randint(4, top), rng.randint(4, top)))
         if 1 < math.gcd(small, large) < small:
@@ -187,7 +187,7 @@ def _solve_multiple(numbers: Numbers, work: Work) -> Solution:
 
 
 def _draw_committee(rng: Random, level: int) -> Numbers:
-    people = rng.randint(5, (10, 10, 11, 12, 13)[level - 1])
+    people = rng.randint(5, (8, 10, 11, 12, 13)[level - 1])
     special = rng.randint(2, (4, 4, 4, 5, 5)[level - 1])
     return people, rng.randint(2, max(2, people - special)), special
 
@@ -239,7 +239,7 @@ def _solve_either(numbers: Numbers, work: Work) -> Solution:
 
 
 def _draw_power_sum(rng: Random, level: int) -> Numbers:
-    total = rng.randint(3, (14, 20, 12, 15, 18)[level - 1])
+    total = rng.randint(3, (11, 20, 12, 15, 18)[level - 1])
     return total, rng.randint(1, max(1, total * total // 4)), 2 if level < 3 else 3
 
 
@@ -259,7 +259,7 @@ def _solve_power_sum(numbers: Numbers, work: Work) -> Solution:
 
 
 def _draw_roots(rng: Random, level: int) -> Numbers:
-    top = (15, 18, 20, 25, 31)[level - 1]
+    top = (11, 18, 20, 25, 31)[level - 1]
     small, large = sorted(rng.sample(range(1, top + 1), 2))
     return small, large
 
@@ -283,7 +283,7 @@ def _solve_roots(numbers: Numbers, work: Work) -> Solution:
 
 
 def _draw_pair(rng: Random, level: int) -> Numbers:
-    top = (16, 20, 25, 28, 31)[level - 1]
+    top = (12, 20, 25, 28, 31)[level - 1]
     small, large = sorted(rng.sample(range(1, top + 1), 2))
     return small + large, large - small
 
@@ -307,11 +307,11 @@ def _solve_pair(numbers: Numbers, work: Work) -> Solution:
 
 
 def _draw_series(rng: Random, level: int) -> Numbers:
-    top = (9, 15, 25, 40, 60)[level - 1]
+    top = (8, 15, 25, 40, 60)[level - 1]
     return (
         rng.randint(1, top),
-        rng.randint(1, (5, 8, 12, 15, 20)[level - 1]),
-        rng.randint(4, (8, 10, 14, 18, 25)[level - 1]),
+        rng.randint(1, (4, 8, 12, 15, 20)[level - 1]),
+        rng.randint(4, (7, 10, 14, 18, 25)[level - 1]),
     )
 
 
@@ -335,14 +335,14 @@ def _solve_series(numbers: Numbers, work: Work) -> Solution:
 
 
 def _draw_recurrence(rng: Random, level: int) -> Numbers:
-    start = (6, 9, 9, 12, 15)[level - 1]
+    start = (5, 9, 9, 12, 15)[level - 1]
     factor = (2, 2, 3, 3, 4)[level - 1]
     return (
         rng.randint(1, start),
         rng.randint(1, start),
         rng.randint(1, factor),
         rng.randint(1, factor),
-        rng.randint(5, (6, 7, 7, 8, 9)[level - 1]),
+        rng.randint(5, (5, 7, 7, 8, 9)[level - 1]),
     )
 
 

@@ -18,7 +18,7 @@ from botgrpo.benchmarks.tasks.aime_work import CannotGoOn, Slip, Solution, State
 from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer.task import Item
 
-TRAIN_PROMPTS = 1024
+TRAIN_PROMPTS = 768
 EVAL_SEED = 1_000_003
 HELD_OUT_ONE_IN = 4
 LARGEST = 999
@@ -110,7 +110,7 @@ def problems(seed: int, level: int, *, held_out: bool) -> Iterator[Problem]:
     """A stream of different problems; its first n are the same for every n.
 
     Raises ConfigError where hardly a new one is left (the small numbers of level 1 make some
-    3,000 problems, a quarter of them held out).
+    1,700 problems, a quarter of them held out).
     """
     rng = random.Random(f"problems/{seed}/{level}/{held_out}")
     seen: set[str] = set()
