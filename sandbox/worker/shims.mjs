@@ -5,7 +5,9 @@
 // call, so that the bundler drops the rest, and a name that is not there is a link error.
 
 const PLAIN = /^[A-Za-z_$][\w$]*$/;
-const MANY = 200;
+const FEW = 20;
+const THOUSANDS = 200;
+const UNSPELT = ["default", "createElement"]; // imported without being named: the latter by some JSX
 const WORDS = /[A-Za-z_$][\w$]*/g;
 // Where names may be used that the text does not spell out: all of them are then offered.
 const OPEN_ENDED = /\*\s*as\b|\bexport\s*\*|\bimport\s*\(|\brequire\b|\\u/;
@@ -25,12 +27,13 @@ export function shimText(specifier, names) {
 export class Shims {
   constructor(catalogue) {
     this.whole = new Map();
-    this.large = new Map();
+    this.names = new Map();
     for (const [specifier, names] of Object.entries(catalogue)) {
       this.whole.set(specifier, shimText(specifier, names));
-      if (names.length > MANY) this.large.set(specifier, new Set(names));
+      if (names.length > FEW) this.names.set(specifier, new Set(names));
     }
     this.specifiers = [...this.whole.keys()];
+    this.large = this.specifiers.filter((specifier) => catalogue[specifier].length > THOUSANDS);
   }
 
   has(specifier) {
@@ -39,21 +42,21 @@ export class Shims {
 
   /** Whether the source might use names of a large package that it does not spell out. */
   openEnded(source) {
-    return OPEN_ENDED.test(source) && [...this.large.keys()].some((specifier) => source.includes(specifier));
+    return OPEN_ENDED.test(source) && this.large.some((specifier) => source.includes(specifier));
   }
 
-  /** Of a large package only the names that occur in the source, unless all might be used. */
+  /** Of a package with many names only those that occur in the source, unless all might be used. */
   text(specifier, source) {
-    const names = this.large.get(specifier);
+    const names = this.names.get(specifier);
     if (!names || OPEN_ENDED.test(source)) return this.whole.get(specifier);
-    const used = new Set();
+    const used = new Set(UNSPELT.filter((name) => names.has(name)));
     for (const [word] of source.matchAll(WORDS)) if (names.has(word)) used.add(word);
     return shimText(specifier, [...used]);
   }
 
   /** A large package as one object: short in a bundle, but no missing name is noticed. */
   object(specifier) {
-    if (!this.large.has(specifier)) return this.whole.get(specifier);
+    if (!this.large.includes(specifier)) return this.whole.get(specifier);
     return `module.exports = { __esModule: true, ...__botgrpo[${JSON.stringify(specifier)}] };`;
   }
 }
