@@ -252,10 +252,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--traces", type=Path, metavar="DIR", help=f"holds {BIG_BENCH}, {MR_BEN}")
     parser.add_argument("--reward", default="math.steps_sympy", metavar="NAME")
     parser.add_argument("--refuted", action="store_true", help="print every refuted step")
+    parser.add_argument(
+        "--mutants", type=int, default=0, metavar="N", help="single errors of each kind to find"
+    )
     parser.add_argument("--fuzz", type=int, default=0, metavar="N", help="hostile inputs to try")
     arguments = parser.parse_args(argv)
-    if arguments.traces is None and not arguments.fuzz:
-        parser.error("got neither --traces DIR nor --fuzz N; give one or both")
+    if arguments.traces is None and not arguments.mutants and not arguments.fuzz:
+        parser.error("got none of --traces DIR, --mutants N and --fuzz N; give at least one")
     if arguments.traces is not None:
         sets = {
             "BIG-Bench-Mistake arithmetic": big_bench_mistake(arguments.traces / BIG_BENCH),
@@ -270,6 +273,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(speed(labelled))
             for one, index, said, right in report.refuted if arguments.refuted else ():
                 print(f"    {'+' if right else '-'} {one.id} step {index + 1}: {said}")
+    if arguments.mutants:
+        from botgrpo.benchmarks.math_mutants import measured  # which counts as this module does
+
+        print(measured(arguments.reward, arguments.mutants))
     if arguments.fuzz:
         print(math_fuzz.text(math_fuzz.fuzz(arguments.fuzz)))
     return 0

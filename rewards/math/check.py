@@ -15,7 +15,7 @@ from botgrpo.rewards.math.decide import UNKNOWN, Decider, Outcome
 from botgrpo.rewards.math.measures import e_is_constant, is_literal, is_name, is_trivial, size
 from botgrpo.rewards.math.roots import premise, solution, solves
 from botgrpo.rewards.math.scope import Scope
-from botgrpo.rewards.math.tree import Apply, Budget, Expr, Name, Undecided, names, ops, parts
+from botgrpo.rewards.math.tree import Apply, Budget, Expr, Name, Undecided, ops, parts
 
 _REWRITING = re.compile(r"\b(?:expan|simplif|factor|distribut|rewrit|multiply)(?!.*equation)")
 _CONDITIONS = ("when", "at ", "for ", "if ", "let ", "set", "plug", "substitut", "case", "where")
@@ -66,8 +66,8 @@ def _link(chain: Chain, i: int, decider: Decider) -> tuple[str, Outcome, bool]:
     left, right, sign = chain.sides[i].expr, chain.sides[i + 1].expr, chain.signs[i]
     if left is None or right is None:
         return "", UNKNOWN, False
-    closed = not (names(left) | names(right)) - {"e"}
-    closed = closed and e_is_constant(left) and e_is_constant(right)
+    free = chain.sides[i].names | chain.sides[i + 1].names
+    closed = not free or (free == {"e"} and e_is_constant(left) and e_is_constant(right))
     if sign == "≡" and chain.modulus is not None:
         outcome = decider.congruent(left, right, chain.modulus, closed=closed)
         return "congruence", outcome, False
@@ -82,17 +82,23 @@ def _link(chain: Chain, i: int, decider: Decider) -> tuple[str, Outcome, bool]:
         holds, evidence = decider.equal(left, right) if closed else UNKNOWN
         return "inequality", (None if holds is None else not holds, evidence), False
     if sign == "=" or (sign == "≐" and closed and ops(left)):
-        return _equation(chain, i, left, right, closed, decider)
+        return _equation(chain, i, left, right, free, closed, decider)
     return "", UNKNOWN, False
 
 
 def _equation(
-    chain: Chain, i: int, left: Expr, right: Expr, closed: bool, decider: Decider
+    chain: Chain,
+    i: int,
+    left: Expr,
+    right: Expr,
+    free: frozenset[str],
+    closed: bool,
+    decider: Decider,
 ) -> tuple[str, Outcome, bool]:
     if i == 0 and (is_name(left) or _parameters(left) is not None):
         return "", UNKNOWN, False  # gives a name its meaning
     scope = decider.scope
-    if closed or (scope.knows(left) and scope.knows(right)):
+    if closed or free <= scope.forms.keys():
         if is_literal(left) and is_literal(right):
             return "", UNKNOWN, False
         outcome = decider.equal(left, right)
@@ -101,8 +107,8 @@ def _equation(
             outcome = UNKNOWN  # 2x = 8 may be the equation that x is asked to solve
         kind = "arithmetic" if plain else "substitution"
         return kind, outcome, is_trivial(left, right)
-    free = [names(side) - scope.forms.keys() for side in (left, right)]
-    rewriting = free[0] == free[1] and size(left) > 1 and size(right) > 1
+    unknown = [chain.sides[j].names - scope.forms.keys() for j in (i, i + 1)]
+    rewriting = unknown[0] == unknown[1] and size(left) > 1 and size(right) > 1
     rewriting = rewriting and (i > 0 or _REWRITING.search(chain.lead) is not None)
     outcome = decider.identical(left, right, rewriting=rewriting)
     return "identity", outcome, left == right or not (ops(left) and ops(right))
@@ -139,7 +145,7 @@ def _learn(chain: Chain, scope: Scope, budget: Budget) -> None:
         values = [
             side.expr
             for side, sign in zip(chain.sides[1:], chain.signs, strict=True)
-            if side.expr is not None and not names(side.expr) and sign in "=≐"
+            if side.expr is not None and not side.names and sign in "=≐"
         ]
         if values and not chain.joined:
             conditional = chain.mood == "supposed" or any(c in chain.lead for c in _CONDITIONS)

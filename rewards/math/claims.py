@@ -15,7 +15,7 @@ from typing import Literal
 from botgrpo.rewards.math.expression import parse
 from botgrpo.rewards.math.pieces import mask
 from botgrpo.rewards.math.segments import Segment, segments
-from botgrpo.rewards.math.tree import Apply, Budget, Expr, MathError, OverBudget
+from botgrpo.rewards.math.tree import Apply, Budget, Expr, MathError, OverBudget, names
 
 Mood = Literal["asserted", "supposed", "denied"]
 
@@ -42,6 +42,10 @@ _APPROXIMATE = re.compile(
     re.IGNORECASE,
 )
 _MODULUS = re.compile(r"mod(?:ulo)?[\s{$(]{0,3}([1-9][0-9]{0,5})(?![0-9])", re.IGNORECASE)
+_OPERATION_OF = re.compile(
+    r"\b(?:sum|product|difference|quotient|ratio|average|mean|between)\b[^.=]{0,60}\Z"
+)
+_VALUE_OF = re.compile(r"\b(?:value|result) of\W*\Z")
 _BEFORE = (
     "of times plus minus by over squared cubed half twice double triple thrice than per "
     "percent root log modulo mod between each every negative remainder base quotient"
@@ -56,11 +60,15 @@ _TEARS_AFTER = frozenset(_AFTER.split())
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a chain at [start, end) of the completion; None where it is not known."""
+    """One side of a chain at [start, end) of the completion, with the names in it.
+
+    `expr` is None where it is not known.
+    """
 
     expr: Expr | None
     start: int
     end: int
+    names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +155,7 @@ class Reader:
             if reduced and (i == len(signs) or "≡" in signs) and not set(signs) & set("<>≤≥≈"):
                 assert isinstance(side.expr, Apply)
                 value, modulus = side.expr.args
-                sides[i] = Side(value, side.start, side.end)
+                sides[i] = Side(value, side.start, side.end, names(value))
         if modulus is not None:
             signs = tuple("≡" if sign in "=≐" else sign for sign in signs)
         mood, approximate = self.mood(segment.start, segment.end)
@@ -169,12 +177,9 @@ class Reader:
         text = segment.text[start - segment.start : end - segment.start]
         start += len(text) - len(text.lstrip())
         end = start + len(text.strip())
-        torn = (first and segment.before in _TEARS_BEFORE) or (
-            last and segment.after in _TEARS_AFTER
-        )
-        if first and segment.signs[0][0] == "⋮" and segment.before in ("and", "or", "both"):
-            torn = True
-        if torn or not text.strip():
+        if (first and self.torn(segment)) or (last and segment.after in _TEARS_AFTER):
+            return Side(None, start, end)
+        if not text.strip():
             return Side(None, start, end)
         try:
             expr = parse(text.strip(), budget=self.budget, applied=self.applied)
@@ -182,7 +187,14 @@ class Reader:
             raise
         except MathError:
             return Side(None, start, end)
-        return Side(expr, start, end)
+        return Side(expr, start, end, names(expr))
+
+    def torn(self, segment: Segment) -> bool:
+        """Whether words before a stretch belong to its first side."""
+        if segment.before in ("and", "or", "both"):
+            lead = self.lead(segment.start)
+            return segment.signs[0][0] == "⋮" or _OPERATION_OF.search(lead) is not None
+        return segment.before in _TEARS_BEFORE and not _VALUE_OF.search(self.lead(segment.start))
 
     def sentence(self, at: int) -> tuple[int, int]:
         i = bisect_right(self.ends, at)

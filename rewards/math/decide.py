@@ -143,9 +143,9 @@ class Decider:
             return self.approximate or has_decimals(side)
         if not is_literal(side):
             return False
-        if has_decimals(side) or printed_decimals(side):
-            return gap <= Fraction(1, 10 ** printed_decimals(side))
-        return isinstance(exact, Fraction) and gap < 1
+        # 0.1 + 0.2 = 0.4 is no rounding: 0.3 could have been printed
+        unit = Fraction(1, 10 ** printed_decimals(side))
+        return (exact / unit).denominator != 1 and gap <= unit
 
     def _reads(self, left: Expr, right: Expr) -> bool:
         """Whether both sides agree, or have no value, in some other reading."""

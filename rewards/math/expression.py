@@ -14,7 +14,7 @@ reaches `eval` or a library's string parser.
 
 from __future__ import annotations
 
-from botgrpo.rewards.math.atoms import Atoms, moved
+from botgrpo.rewards.math.atoms import Atoms
 from botgrpo.rewards.math.tokens import tokenize
 from botgrpo.rewards.math.tree import (
     Ambiguous,
@@ -25,6 +25,7 @@ from botgrpo.rewards.math.tree import (
     Number,
     ParseError,
     Relation,
+    moved,
 )
 
 APPLIED = frozenset("fgh")  # letters that are functions before a bracket; others are factors

@@ -39,8 +39,8 @@ _WORD_SIGNS = {
 }
 _PHRASE = re.compile(
     r"\b(?:(?:which|that)\s+)?(?:is\s+|are\s+)?(?:"
-    r"(?P<a>equals|equal\s+to|simplifies\s+to|congruent\s+to|divisible\s+by"
-    r"|(?:a\s+)?(?:multiple|factor|divisor)\s+of)|"
+    r"(?P<a>equals|divides|equal\s+to|simplifies\s+to|congruent\s+to|divisible\s+by"
+    r"|(?:a\s+)?(?:multiple|factor|(?<!common )divisor)\s+of)|"
     r"(?P<b>modulo))(?=\s)"
 )
 _DRESS = re.compile(
@@ -77,7 +77,7 @@ _PIECE = re.compile(
   | (?P<cmd> \\(?: [A-Za-z]+ | [^A-Za-z\n] ) )
   | (?P<sign> <= | >= | != | == | [=≠<>≤≥≈≡∣⋮≐] )
   | (?P<op> \.\.\. | … | [:](?=[0-9]) | [.](?=\\)
-          | [-+*/^!%°_(){}\[\]|±√∑∏⌊⌋⌈⌉∪∞−–×·⋅∗✕÷∕⁄⁰¹²³⁴⁵⁶⁷⁸⁹⁻'′] )
+          | [-+*/^!%°_(){}\[\]|±√∑∏⌊⌋⌈⌉∪∞#@⊕⊗⊙∘★△∇⋆◊−–×·⋅∗✕÷∕⁄⁰¹²³⁴⁵⁶⁷⁸⁹⁻'′] )
   | (?P<greek> [\u0370-\u03ff] )
   | (?P<space> [\s~] )
   | (?P<cut> . )

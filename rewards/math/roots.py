@@ -21,7 +21,6 @@ from botgrpo.rewards.math.tree import (
     Expr,
     Name,
     Undecided,
-    names,
 )
 
 _CONNECTED = re.compile(
@@ -48,7 +47,7 @@ def premise(chain: Chain) -> Premise | None:
     left, right = chain.sides[-2].expr, chain.sides[-1].expr
     if left is None or right is None or chain.signs[-1] != "=" or chain.mood != "asserted":
         return None
-    unknown = names(left) | names(right)
+    unknown = chain.sides[-2].names | chain.sides[-1].names
     if len(unknown) != 1 or chain.joined or chain.after in ("or", "and"):
         return None
     return Premise(next(iter(unknown)), left, right, chain.after == ",")
@@ -62,9 +61,9 @@ def solution(chain: Chain, budget: Budget) -> tuple[str, Rational] | None:
     if head is None or last is None:
         return None
     try:
-        if isinstance(head, Name) and not names(last):
+        if isinstance(head, Name) and not chain.sides[-1].names:
             return head.name, rational(last, {}, budget)
-        unknown = names(head) | names(last)
+        unknown = chain.sides[0].names | chain.sides[-1].names
         if len(chain.sides) == 2 and len(unknown) == 1:
             name = next(iter(unknown))
             value = _linear_root(head, last, name, budget)

@@ -72,7 +72,3 @@ class Scope:
     def functions(self) -> frozenset[str]:
         """Names that take an argument in brackets."""
         return frozenset(n for n, value in self.values.items() if isinstance(value, Function))
-
-    def knows(self, expr: Expr) -> bool:
-        """Whether every name of `expr` has a value."""
-        return all(name in self.forms for name in names(expr))

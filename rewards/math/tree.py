@@ -7,7 +7,7 @@ counts operations and digits, never by the clock, so that the same text always e
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 MAX_BITS = 32_768  # of one number: 2^2024 and 2024! fit, a tower of powers does not
@@ -127,6 +127,13 @@ class Relation:
 
 
 Expr = Number | Name | Text | Apply | Collection | Relation
+
+
+def moved(expr: Expr, start: int, end: int) -> Expr:
+    """The same node at another place: with the brackets around it, say."""
+    if isinstance(expr, Apply):  # the usual case, ten times as fast as `replace`
+        return Apply(expr.op, expr.args, start, end)
+    return replace(expr, start=start, end=end)
 
 
 def parts(expr: Expr) -> tuple[Expr, ...]:

@@ -19,7 +19,7 @@ _PROPERTY = re.compile(
 )
 _PAIR = re.compile(
     r"\b(greatest\s+common\s+(?:divisor|factor)|gcd|gcf|hcf|least\s+common\s+multiple|lcm)\s+of\s+"
-    rf"{_NUMBER}\s+and\s+{_NUMBER}\s+is\s+{_NUMBER}(?![\w.,/^*+-]|\s*[-+*/^])",
+    rf"{_NUMBER}\s+and\s+{_NUMBER}\s+is\s+{_NUMBER}(?![\w/^*+-]|[.,][0-9]|\s*[-+*/^])",
     re.IGNORECASE,
 )
 _REMAINDER = re.compile(
