@@ -198,6 +198,10 @@ def test_a_reference_of_another_form_is_refused_with_the_allowed_form(reference)
         ("\\begin{pmatrix}1\\end{pmatrix}", "\\begin{pmatrix} 1 \\end{pmatrix}"),
         ("7.41\\%", "7.41\\%"),
         ("\\frac{1}{2}", "**$\\frac{1}{2}$**"),
+        ("1000", "1 000"),
+        ("\\{1, 2\\}", "{2, 1}"),
+        ("1, 2", "x = 1 \\text{ or } x = 2"),
+        ("x = 1, x = 2", "x = 2 or x = 1"),
     ],
 )
 def test_the_same_value_is_correct_however_it_is_written(gold, answer):
@@ -217,6 +221,10 @@ def test_the_same_value_is_correct_however_it_is_written(gold, answer):
         ("Sunday", "Monday", "wrong"),
         ("\\text{(C)}", "(D)", "wrong"),
         ("23", "17", "wrong"),
+        ("12:00", "1:00", "wrong"),
+        ("-6", "(3-9) (5-15", "invalid"),
+        ("\\pi", "\\pi; __import__('os').getcwd()", "invalid"),
+        ("\\pi", "open('x') + \\pi", "invalid"),
         ("Sunday", "7", "invalid"),
         ("1/2", "no solution", "invalid"),
         ("1/2", "I don't know", "invalid"),
@@ -224,7 +232,8 @@ def test_the_same_value_is_correct_however_it_is_written(gold, answer):
         ("12", "((9**9)**9999)**9999", "budget"),
         ("12", "99999999!", "budget"),
         ("12", "x" * 3000, "budget"),
-        ("12", "(" * 1500, "budget"),
+        ("12", "(" * 600 + ")" * 600, "budget"),
+        ("12", "(" * 1500, "invalid"),
     ],
 )
 def test_another_value_is_not(gold, answer, verdict):

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from botgrpo.rewards.math.equality import equal
 from botgrpo.rewards.math.expression import parse
-from botgrpo.rewards.math.integer import split_unit
+from botgrpo.rewards.math.integer import GROUPED, split_unit
 from botgrpo.rewards.math.tree import Budget, Expr, OverBudget, ParseError, Text
 from botgrpo.rewards.math.verdict import CORRECT, Judged, quoted
 
@@ -30,6 +30,14 @@ _UNIT = re.compile(
     r"\s*([A-Za-z][A-Za-z .]*)\}(?:\s*\^\{?[23]\}?)?\s*\Z"
 )
 _WORDS = re.compile(r"\s*[A-Za-z]+(?:[\s.,;:'’!?-]+[A-Za-z]+)*\s*[.!?]?\s*")
+_LABEL = re.compile(
+    r"[A-Za-z]|[0-9]{1,2}:[0-9]{2}"
+)  # a choice or a time: one only if written alike
+_CODE = re.compile(r"__|[\"`@#]|\(\s*'|\bimport\b|\.[A-Za-z_]+\(")
+_SET = re.compile(r"\{([^{}]*)\}")
+_NAMED = re.compile(
+    r"(\A|[,;]|\\(?:text|mbox)\{\s*(?:or|and)\s*\}|\b(?:or|and)\b)\s*[A-Za-z](?:_\w)?\s*=\s*"
+)
 
 
 def judge_expression(text: str, accepted: Sequence[str]) -> Judged | None:
@@ -47,8 +55,10 @@ def judge_expression(text: str, accepted: Sequence[str]) -> Judged | None:
     if any(literal == _literal(gold) for gold in accepted):
         return CORRECT
     difference = f"{quoted(text)}, accepted: {', '.join(map(quoted, accepted))}"
-    if _is_letter(literal) and all(_is_letter(_literal(gold)) for gold in accepted):
+    if all(map(_LABEL.fullmatch, (literal, *map(_literal, accepted)))):
         return Judged("wrong", difference)
+    if _CODE.search(text) is not None or not _balanced(text):
+        return Judged("invalid", f"{quoted(text)} is no expression")
     words = _is_words(text)
     if words or all(map(_is_words, accepted)):
         return Judged("wrong" if words and any(map(_is_words, accepted)) else "invalid", difference)
@@ -69,6 +79,8 @@ def judge_expression(text: str, accepted: Sequence[str]) -> Judged | None:
 def _same(text: str, gold: str) -> bool | None:
     """Whether both are one value; None where one is unreadable or it cannot be told."""
     (bare, unit), (gold_bare, gold_unit) = _bare(text), _bare(gold)
+    if "=" not in gold_bare:
+        bare = _NAMED.sub(r"\1", bare)
     answer, wanted = _read(bare), _read(gold_bare)
     if answer is None or wanted is None or (unit and gold_unit and unit != gold_unit):
         return None
@@ -91,6 +103,10 @@ def _bare(text: str) -> tuple[str, str]:
     bare, unit = split_unit(text)
     if not unit and (named := _UNIT.search(text)) is not None and named.start() > 0:
         bare, unit = text[: named.start()], named[1].lower().strip()
+    if GROUPED.fullmatch(bare):
+        bare = re.sub("[^0-9+-]", "", bare)
+    elif (braced := _SET.fullmatch(bare)) is not None:
+        bare = braced[1]
     return bare, unit
 
 
@@ -102,8 +118,9 @@ def _literal(text: str) -> str:
     return text.casefold() if len(text) > 1 and text.isalpha() else text
 
 
-def _is_letter(literal: str) -> bool:
-    return len(literal) == 1 and literal.isalpha()
+def _balanced(text: str) -> bool:
+    """As many brackets open as close, whatever their kind: [0, 1) is an interval."""
+    return sum(map(text.count, "([{")) == sum(map(text.count, ")]}")) or r"\right." in text
 
 
 def _is_words(text: str) -> bool:

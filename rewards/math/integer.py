@@ -36,7 +36,7 @@ _UNIT = re.compile(
 )
 _DRESSED_UNIT = re.compile(r"\\(?:text|mathrm|mbox|rm)\s*\{([A-Za-z .]*)\}\s*(?:\^\{?[23]\}?)?\Z")
 _NUMBER = re.compile(r"([+-]?) *([0-9]+)(?:\.([0-9]*))?")
-_GROUPED = re.compile(
+GROUPED = re.compile(
     r"[+-]?[1-9][0-9]{0,2}(?:(?:,|\{,\}) *[0-9]{3})+|[1-9][0-9]{0,2}(?: [0-9]{3})+"
 )
 
@@ -54,7 +54,7 @@ def judge_integer(text: str, accepted: Collection[int]) -> Judged:
     bare = _undress(_ascii(text))
     if not bare:
         return Judged("unparsed", "an empty answer")
-    if _GROUPED.fullmatch(bare):
+    if GROUPED.fullmatch(bare):
         bare = re.sub(r"[^0-9+-]", "", bare)
     number = _NUMBER.fullmatch(bare)
     if number is None:
