@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from scipy.stats import binomtest
-
 from botgrpo.benchmarks import scoring
+from botgrpo.benchmarks.math_steps import share
 from botgrpo.benchmarks.tasks.aime_micro import EVAL_SEED, problems
 from botgrpo.benchmarks.tasks.aime_mutants import Mutant, mutants
 from botgrpo.benchmarks.tasks.aime_work import KINDS, Solution
@@ -109,28 +108,30 @@ def clean_solutions(n: int, difficulty: int) -> list[tuple[str, Solution]]:
 
 
 def text(report: Report) -> str:
-    """The report as a table with its counts."""
-    lines = [f"{'kind':14} {'mutants':>8} {'caught':>7}  recall (95%)          blamed elsewhere"]
-    for kind, count in report.kinds.items():
-        share = _share(count.caught, count.solutions)
-        lines.append(
-            f"{kind:14} {count.solutions:8} {count.caught:7}  {share:20}  {count.wrong:16}"
-        )
-    lines += [
-        f"{'all':14} {report.recall[1]:8} {report.recall[0]:7}  {_share(*report.recall)}",
-        f"precision      {_share(*report.precision)}: {report.precision[0]} of "
-        f"{report.precision[1]} blamed steps hold the false claim",
-        f"clean          {report.clean.solutions} solutions, {report.clean.blamed} steps blamed",
+    """The report as a table, with counts and Wilson's bounds."""
+    lines = [
+        f"  {kind:14} recall {share(c.caught, c.solutions)}, {c.wrong} other steps blamed"
+        for kind, c in report.kinds.items()
     ]
-    missing = report.clean.unscored + sum(c.unscored for c in report.kinds.values())
-    return "\n".join([*lines, *([f"unscored       {missing} solutions"] if missing else [])])
+    clean = report.clean
+    lines += [
+        f"  {'all kinds':14} recall {share(*report.recall)}",
+        f"  precision of -1       {share(*report.precision)}",
+        f"  clean                 {clean.blamed} steps of {clean.solutions} solutions blamed",
+    ]
+    missing = clean.unscored + sum(c.unscored for c in report.kinds.values())
+    return "\n".join([*lines, *([f"  unscored              {missing}"] if missing else [])])
 
 
-def _share(k: int, n: int) -> str:
-    if n == 0:
-        return "none"
-    bounds = binomtest(k, n).proportion_ci(method="wilson")
-    return f"{k / n:.3f} [{bounds.low:.3f}, {bounds.high:.3f}]"
+def measured(name: str, n: int, *, difficulty: int = 1, seed: int = 0) -> str:
+    """What the reward `name` makes of n mutants of each kind and of n clean solutions."""
+    wrong = mutants(n, seed, difficulty)
+    clean = clean_solutions(n, difficulty)
+    head = (
+        f"{name} on {len(wrong)} mutants and {len(clean)} clean solutions of "
+        f"aime_micro(difficulty={difficulty}), seed {seed}"
+    )
+    return f"{head}\n{text(mutant_report(build(name), wrong, clean))}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -140,13 +141,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--difficulty", type=int, default=1, metavar="D", help="1 to 5")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(argv)
-    wrong = mutants(arguments.mutants, arguments.seed, arguments.difficulty)
-    clean = clean_solutions(2 * arguments.mutants, arguments.difficulty)
     print(
-        f"{arguments.reward} on {len(wrong)} mutants and {len(clean)} clean solutions of "
-        f"aime_micro(difficulty={arguments.difficulty}), seed {arguments.seed}"
+        measured(
+            arguments.reward,
+            arguments.mutants,
+            difficulty=arguments.difficulty,
+            seed=arguments.seed,
+        )
     )
-    print(text(mutant_report(build(arguments.reward), wrong, clean)))
     return 0
 
 
