@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
+from botgrpo.rewards.pictures import picture
 from botgrpo.rewards.react.eslint import finding_span
 from botgrpo.rewards.react.examples import compile_examples, mounted_examples
 from botgrpo.rewards.react.extract import Extraction, extract
@@ -85,7 +86,11 @@ class ReactCompile:
         score = _score(rollout, code, result)
         if self._checker and code and result.status == "syntax" and not score.metrics["truncated"]:
             return await _further(score, code, self._checker)
-        return score if page is None else _mounted(score, page)
+        if page is None:
+            return score
+        if page.png is not None:
+            picture(rollout.id, page.png)
+        return _mounted(score, page)
 
     def examples(self) -> Sequence[Example]:
         """Gold and tampered answers with the verdicts that must come out."""
