@@ -265,6 +265,7 @@ def test_what_nobody_could_tell_is_unscored_and_keeps_its_place():
     library = Silent(Judged("unparsed", "nobody is here", scored=False))
     judged = score("so \\boxed{x<3}", expression("3>x"), library)
     assert judged.outcome is None and judged.reason == "nobody is here" and judged.spans
+    assert judged.metrics == {"truncated": 0.0}  # neither right nor wrong
 
 
 def test_open_answers_come_back_in_order_among_the_others():

@@ -103,6 +103,10 @@ def _score(rollout: Rollout, case: _Case) -> Score:
     found, judged, seconds = case
     assert judged is not None
     correct = float(judged.verdict == "correct")
+    metrics = {"truncated": float(rollout.finish_reason == "length")}
+    if judged.scored:
+        metrics["correct"] = correct
+        metrics["answered"] = float(judged.verdict in ("correct", "wrong"))
     spans: tuple[Span, ...] = ()
     if found is not None:
         spans = (Span(found.start, found.end, 0.0, f"answer ({found.source}): {judged.verdict}"),)
@@ -112,11 +116,7 @@ def _score(rollout: Rollout, case: _Case) -> Score:
         verdict=judged.verdict,
         reason=judged.reason,
         spans=spans,
-        metrics={
-            "correct": correct,
-            "answered": float(judged.verdict in ("correct", "wrong")),
-            "truncated": float(rollout.finish_reason == "length"),
-        },
+        metrics=metrics,
         seconds=seconds,
     )
 
