@@ -64,8 +64,8 @@ def react_micro(
 
     task = ReactTask()
     reading = texts(task.corpus(4000, 0))
-    outlines = task.outlines(recipe.outline_steps * recipe.outline_batch // 2, seed)
-    files = task.corpus(recipe.files, seed, recipe.corruption_rate)
+    outlines = texts(task.outlines(recipe.outline_steps * recipe.outline_batch // 2, seed))
+    files = texts(task.corpus(recipe.files, seed, recipe.corruption_rate))
     return make_checkpoint(
         folder,
         command=f"botgrpo sft react_micro --set run.seed={seed}",
@@ -88,7 +88,7 @@ class Stage:
     """Some steps on one kind of text."""
 
     label: str
-    pairs: Sequence[tuple[Item, str]]
+    pairs: Sequence[tuple[str, str]]
     steps: int
     batch_size: int
     lr: float
@@ -116,7 +116,7 @@ def make_checkpoint(
             losses = sft(
                 model,
                 tokenizer,
-                texts(stage.pairs),
+                stage.pairs,
                 steps=stage.steps,
                 batch_size=stage.batch_size,
                 lr=stage.lr,

@@ -236,3 +236,22 @@ def test_a_false_claim_cannot_be_made_without_saying_so() -> None:
 )
 def test_expressions_have_their_exact_value(expression: str, value: Fraction) -> None:
     assert evaluate(expression) == value
+
+
+def test_a_drill_holds_calculations_of_training_problems_and_works_them_out() -> None:
+    pairs = TASK.drills(200, seed=0)
+    assert pairs == TASK.drills(200, seed=0) != TASK.drills(200, seed=1)
+    signs: Counter[str] = Counter()
+    for asked, worked in pairs:
+        questions, claims = asked.split(", "), worked.split(", ")
+        assert len(questions) == len(claims) == 3
+        for question, claim in zip(questions, claims, strict=True):
+            left, _, modulus = question.partition(" mod ")
+            if modulus:
+                said = claim.removeprefix(f"{left}≡").removesuffix(f" (mod {modulus})")
+                assert int(left) % int(modulus) == int(said)
+            else:
+                assert claim.startswith(f"{question}=")
+                assert evaluate(question) == int(claim.removeprefix(f"{question}="))
+            signs.update(re.findall(r"[-+*/^≡C]", claim))
+    assert set(signs) == set("-+*/^≡C")

@@ -14,7 +14,15 @@ from dataclasses import dataclass
 from itertools import islice
 
 from botgrpo.benchmarks.tasks.aime_families import FAMILIES, LEVELS, Numbers
-from botgrpo.benchmarks.tasks.aime_work import CannotGoOn, Slip, Solution, Statement, Work, slip
+from botgrpo.benchmarks.tasks.aime_work import (
+    CannotGoOn,
+    Listing,
+    Slip,
+    Solution,
+    Statement,
+    Work,
+    slip,
+)
 from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer.task import Item
 
@@ -23,6 +31,7 @@ EVAL_SEED = 1_000_003
 HELD_OUT_ONE_IN = 4
 LARGEST = 999
 MOST_REPEATS = 5000
+CLAIMS_A_DRILL = 3
 CORRUPTION_RATE = 0.1
 # Errors of the corpus change what follows; a swapped sign or a wrong modulus in the text does not.
 CORPUS_KINDS = ("digit", "off_by_one", "dropped_case")
@@ -95,6 +104,29 @@ class AimeMicroTask:
             problem = draw_problem(rng, self.difficulty, held_out=False)
             pairs.append((problem.item, corrupted(problem, corruption_rate, rng).text))
         return pairs
+
+    def drills(self, n: int, seed: int) -> Sequence[tuple[str, str]]:
+        """n pairs of some calculations and the same worked out, from training problems.
+
+        Text to learn copying and arithmetic on: of a whole solution most is words and tags.
+        """
+        rng = random.Random(f"drills/{seed}")
+        pairs = []
+        for _ in range(n):
+            claims = [self._claim(rng) for _ in range(CLAIMS_A_DRILL)]
+            asked = ", ".join(question for question, _ in claims)
+            pairs.append((asked, ", ".join(worked for _, worked in claims)))
+        return pairs
+
+    def _claim(self, rng: random.Random) -> tuple[str, str]:
+        """The left side of a claim as a question, and the whole claim."""
+        while True:
+            problem = draw_problem(rng, self.difficulty, held_out=False)
+            claims = [claim.statement for claim in problem.solve().claims]
+            found = [c for c in claims if not isinstance(c, Listing)]
+            if found:
+                claim = rng.choice(found)
+                return claim.question, claim.text
 
 
 def draw_problem(rng: random.Random, level: int, *, held_out: bool) -> Problem:

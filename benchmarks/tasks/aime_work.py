@@ -30,6 +30,10 @@ class Equation:
         return f"{self.left}={self.right}"
 
     @property
+    def question(self) -> str:
+        return self.left
+
+    @property
     def holds(self) -> bool:
         return evaluate(self.left) == self.right
 
@@ -45,6 +49,10 @@ class Congruence:
     @property
     def text(self) -> str:
         return f"{self.left}≡{self.right} (mod {self.modulus})"
+
+    @property
+    def question(self) -> str:
+        return f"{self.left} mod {self.modulus}"
 
     @property
     def holds(self) -> bool:
