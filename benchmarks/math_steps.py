@@ -18,6 +18,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -194,10 +195,19 @@ def confirmed_false(report: StepReport) -> tuple[int, int]:
             claim = verdict.decisive
             said = one.completion[start:end][claim.start : claim.end] if claim else ""
             if claim is not None and claim.value < 0 and _ARITHMETIC.fullmatch(said):
-                left, _, right = said.partition("=")
-                read += 1
-                agreed += evaluate(left.strip()) != evaluate(right.strip())
+                values = [_second_value(side) for side in said.split("=")]
+                if None not in values:
+                    read += 1
+                    agreed += values[0] != values[1]
     return agreed, read
+
+
+def _second_value(side: str) -> Fraction | None:
+    """The value by the evaluator that `aime_micro` is made with, None where it reads no formula."""
+    try:
+        return evaluate(side.strip())
+    except (ValueError, SyntaxError, ArithmeticError, KeyError):
+        return None
 
 
 def share(k: int, n: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from fractions import Fraction
 
-from botgrpo.rewards.math.tokens import Token
+from botgrpo.rewards.math.tokens import Cursor, Token
 from botgrpo.rewards.math.tree import (
     Ambiguous,
     Apply,
@@ -26,17 +26,15 @@ _SEVERAL = ("gcd", "lcm", "max", "min")
 _POSTFIX = {"^": "^", "sup": "^", "!": "!", "%": "percent", "°": "degree"}
 
 
-class Atoms(ABC):
-    """A cursor over tokens that reads atoms and what is attached to them.
+class Atoms(Cursor, ABC):
+    """Reads atoms and what is attached to them.
 
     Every level of brackets counts towards `MAX_DEPTH`, which bounds the recursion.
     """
 
     def __init__(self, tokens: list[Token], applied: frozenset[str]) -> None:
-        self.tokens = tokens
+        super().__init__(tokens)
         self.applied = applied
-        self.at = 0
-        self.next = tokens[0]
         self.depth = 0
         self.bars = 0
         self.bracketed: set[tuple[int, int]] = set()
@@ -49,29 +47,6 @@ class Atoms(ABC):
     @abstractmethod
     def product(self) -> Expr:
         """The body of a big sum or product."""
-
-    @property
-    def last_end(self) -> int:
-        return self.tokens[self.at - 1].end
-
-    def go(self, at: int) -> None:
-        self.at = at
-        self.next = self.tokens[at]
-
-    def take(self) -> Token:
-        token = self.next
-        self.at += 1
-        self.next = self.tokens[self.at]
-        return token
-
-    def accept(self, *kinds: str) -> Token | None:
-        return self.take() if self.next.kind in kinds else None
-
-    def expect(self, *kinds: str) -> Token:
-        if self.next.kind not in kinds:
-            got = self.next.value or "the end"
-            raise ParseError(f"got {got[:20]!r}, expected {' or '.join(kinds)}")
-        return self.take()
 
     def items(self, opening: Token, closing: tuple[str, ...]) -> Expr:
         """What stands in brackets: one sum, or several as a `Collection`."""

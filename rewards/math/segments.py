@@ -194,6 +194,8 @@ class _Builder:
             return 0
         following = pieces[i + len(words)]
         goes_on = following.kind == "sign" or following.text in _BINARY or following.text == ")"
+        if self.open[-1].end == pieces[i].start and len(words[0]) > 3:
+            return 0  # 5cm is five of a unit, 4Papillon is anything
         if not goes_on or any(w in _NO_UNIT and w != "per" for w in words):
             return 0
         first, last = pieces[i], pieces[i + len(words) - 1]

@@ -24,6 +24,37 @@ class Token(NamedTuple):
     end: int
 
 
+class Cursor:
+    """A place in a list of tokens; `next` is the token there."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.go(0)
+
+    @property
+    def last_end(self) -> int:
+        return self.tokens[self.at - 1].end
+
+    def go(self, at: int) -> None:
+        self.at = at
+        self.next = self.tokens[at]
+
+    def take(self) -> Token:
+        token = self.next
+        self.at += 1
+        self.next = self.tokens[self.at]
+        return token
+
+    def accept(self, *kinds: str) -> Token | None:
+        return self.take() if self.next.kind in kinds else None
+
+    def expect(self, *kinds: str) -> Token:
+        if self.next.kind not in kinds:
+            got = self.next.value or "the end"
+            raise ParseError(f"got {got[:20]!r}, expected {' or '.join(kinds)}")
+        return self.take()
+
+
 # One code point for one, so that places stay; full-width forms, and signs that look alike.
 _ONE_TO_ONE = str.maketrans(
     {
