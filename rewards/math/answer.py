@@ -139,7 +139,7 @@ def _opens_thinking(rollout: Rollout) -> bool:
 
 def _accepted(rollout: Rollout) -> Sequence[Any]:
     accepted = rollout.reference.get("accepted")
-    if not isinstance(accepted, list | tuple) or not accepted:
+    if not isinstance(accepted, (list, tuple)) or not accepted:
         _wrong(rollout, f"accepted = {accepted!r}", 'a list, as in {"accepted": [204]}')
     return accepted
 
