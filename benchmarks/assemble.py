@@ -117,15 +117,20 @@ def policy(folder: Path, config: Config) -> Policy:
     return load_policy(folder, config.policy, seed=config.run.seed)
 
 
-def check(config: Config, *, where: str) -> None:
-    """Everything that can be known to be wrong before a model is loaded."""
+def check(config: Config, *, where: str, weights: bool = True) -> None:
+    """Everything that can be known to be wrong before a model is loaded; `weights`: its place."""
     from botgrpo.trainer.algorithms import algorithm
 
     try:
         task(config.task)
         algorithm(config.algorithm, config.algorithm_options)
         reward(config)
-        model_folder(config)
+        if config.policy.lora:
+            from botgrpo.trainer import lora
+
+            lora.require()
+        if weights:
+            model_folder(config)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 

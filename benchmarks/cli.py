@@ -111,7 +111,12 @@ def _training(commands: object) -> None:
     _config_argument(train)
     train.add_argument("--out", metavar="DIR", help="folder of the run (default: runs/NAME)")
     train.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
-    train.add_argument("--plan", action="store_true", help="show the resolved plan, and stop")
+    train.add_argument(
+        "--plan", action="store_true", help="memory and time from the model's config.json, and stop"
+    )
+    train.add_argument(
+        "--memory-gib", type=float, metavar="N", help="plan for a machine with so much memory"
+    )
 
     sft = _command(commands, "sft", "sft", "the warm start: supervised steps on the task's corpus")
     _config_argument(sft)
@@ -175,9 +180,16 @@ def _machine(commands: object) -> None:
     doctor.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
     doctor.add_argument("--prepare", action="store_true", help="install the worker now")
 
-    bench = _command(sandbox, "bench", "sandbox_bench", "candidates a second, warm")
-    bench.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
-    bench.add_argument("--workers", type=int, default=1, metavar="N")
+    bench = _command(sandbox, "bench", "sandbox_bench", "candidates a second: cold, warm, drawn")
+    bench.add_argument("--backend", metavar="B", help="default: every one that isolates here")
+    bench.add_argument("--workers", type=int, default=1, metavar="N", help="of the warm rows")
+    bench.add_argument("--candidates", type=int, default=1000, metavar="N", help="of a warm row")
+    bench.add_argument("--scaling", action="store_true", help="the cost of one of 100 to 5,000")
+    soak = _command(sandbox, "soak", "sandbox_soak", "thousands, some hostile: does anything grow?")
+    soak.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
+    soak.add_argument("--candidates", type=int, default=5000, metavar="N")
+    soak.add_argument("--hostile", type=float, default=0.05, metavar="SHARE")
+    soak.add_argument("--browser", action="store_true", help="mount some, hostile pages too")
     attack = _command(sandbox, "attack", "sandbox_attack", "the attack suite: held, or not")
     attack.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
 

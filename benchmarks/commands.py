@@ -49,10 +49,13 @@ def report(arguments: Namespace) -> int:
 def train(arguments: Namespace) -> int:
     from botgrpo.benchmarks import training
 
-    config = _config(arguments)
     if arguments.plan:
-        print(training.plan_text(config))
+        from botgrpo.benchmarks import plan
+
+        config = training.load_config(arguments.config, arguments.set, weights=False)
+        print(plan.write(config, arguments.memory_gib))
         return 0
+    config = _config(arguments)
     out = Path(arguments.out or f"runs/{config.name}")
     _require_sandbox(config)
     training.train(config, out, resume=arguments.resume)
@@ -216,7 +219,17 @@ def sandbox_doctor(arguments: Namespace) -> int:
 def sandbox_bench(arguments: Namespace) -> int:
     from botgrpo.sandbox import bench
 
-    return bench.main(arguments.backend, arguments.workers)
+    return bench.main(
+        arguments.backend, arguments.workers, arguments.candidates, scaling=arguments.scaling
+    )
+
+
+def sandbox_soak(arguments: Namespace) -> int:
+    from botgrpo.sandbox import soak
+
+    return soak.main(
+        arguments.backend, arguments.candidates, arguments.hostile, browser=arguments.browser
+    )
 
 
 def sandbox_attack(arguments: Namespace) -> int:

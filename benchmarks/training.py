@@ -19,11 +19,14 @@ from botgrpo.trainer.config import Config
 from botgrpo.trainer.task import Item, Task
 
 
-def load_config(name_or_path: str, assignments: Iterable[str]) -> Config:
-    """A shipped or own configuration with overrides, checked before a model is loaded."""
+def load_config(name_or_path: str, assignments: Iterable[str], *, weights: bool = True) -> Config:
+    """A shipped or own configuration with overrides, checked before a model is loaded.
+
+    `weights` asks that the model be here.
+    """
     path = shipped.find("configs", name_or_path)
     config = configs.parse(configs.override(configs.read_toml(path), assignments), str(path))
-    assemble.check(config, where=str(path))
+    assemble.check(config, where=str(path), weights=weights)
     return config
 
 
@@ -154,24 +157,34 @@ def _say(line: str) -> None:
 
 def evaluate_run(folder: Path, prompts: int) -> dict[str, Any]:
     """Held-out rates of a run's newest checkpoint."""
-    from botgrpo.trainer import checkpoint
-
-    config = configs.parse(configs.read_toml(folder / "config.toml"), str(folder / "config.toml"))
-    found = checkpoint.latest(folder / "checkpoints")
-    if found is None:
-        raise ConfigError(f"{folder} has no checkpoint yet; run `botgrpo train` into it first")
-    run = _run_for_eval(config, prompts)
-    state = checkpoint.restore(found, run.policy.model, run.optimizer)
-    run.engine.sync()
-    return _evaluated(run, int(state["step"]))
+    return _evaluated(*run_for_eval(folder, prompts))
 
 
 def evaluate_config(config: Config, prompts: int) -> dict[str, Any]:
     """Held-out rates of a configuration's first weights."""
-    return _evaluated(_run_for_eval(config, prompts), 0)
+    return _evaluated(*run_for_eval(config, prompts))
 
 
-def _run_for_eval(config: Config, prompts: int) -> Any:
+def run_for_eval(target: Config | Path, prompts: int) -> tuple[Any, int]:
+    """(a run ready to sample held-out prompts, the step that its weights are of).
+
+    A configuration has its first weights, a run's folder those of its newest checkpoint.
+    """
+    from botgrpo.trainer import checkpoint
+
+    if not isinstance(target, Path):
+        return _fresh_run(target, prompts), 0
+    config = configs.parse(configs.read_toml(target / "config.toml"), str(target / "config.toml"))
+    found = checkpoint.latest(target / "checkpoints")
+    if found is None:
+        raise ConfigError(f"{target} has no checkpoint yet; run `botgrpo train` into it first")
+    run = _fresh_run(config, prompts)
+    state = checkpoint.restore(found, run.policy.model, run.optimizer)
+    run.engine.sync()
+    return run, int(state["step"])
+
+
+def _fresh_run(config: Config, prompts: int) -> Any:
     from botgrpo.trainer.loop import Run
 
     data = configs.override(config.model_dump(), [f"run.eval_prompts={prompts}"])
@@ -195,27 +208,6 @@ def _evaluated(run: Any, step: int) -> dict[str, Any]:
         record: dict[str, Any] = run.evaluate(step, scorer)
         scorer.close(run.judge)
     return record
-
-
-def plan_text(config: Config) -> str:
-    """What a run would do, from its configuration alone."""
-    sampling, run = config.sampling, config.run
-    rollouts = sampling.prompts * sampling.group_size
-    evals = 1 + run.steps // run.eval_every + (run.steps % run.eval_every > 0)
-    return "\n".join(
-        [
-            f"{config.name}: {config.algorithm} on the task {config.task}",
-            f"model        {config.policy.model} at {assemble.model_folder(config)}",
-            f"reward       w_g {config.reward.w_g:g} x {config.reward.outcomes}"
-            f" + w_s {config.reward.w_s:g} x {config.reward.locals}",
-            f"each step    {sampling.prompts} prompts x {sampling.group_size} rollouts = "
-            f"{rollouts}, at most {rollouts * sampling.max_new_tokens} tokens",
-            f"steps        {run.steps}, {evals} evaluations of {run.eval_prompts} prompts, "
-            f"a checkpoint every {run.checkpoint_every}",
-            f"sandbox      {config.sandbox if assemble.needs_sandbox(config) else 'not needed'}",
-            *([f"caution      {caution}"] if (caution := assemble.caution(config)) else []),
-        ]
-    )
 
 
 def _require_same(written: Path, config: Config) -> None:

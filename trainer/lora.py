@@ -6,6 +6,7 @@ other weights are frozen.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,17 +17,22 @@ from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer.config import LoraConfig
 
 
+def require() -> None:
+    """Raise ConfigError where PEFT is not installed."""
+    if importlib.util.find_spec("peft") is None:
+        raise ConfigError(
+            "policy.lora needs PEFT, which is not installed; next: pip install 'botgrpo[lora]'"
+        )
+
+
 def add(model: Any, config: LoraConfig, *, seed: int) -> None:
     """Put adapters into `model`: zero at the start, so that it begins as it was.
 
     Raises ConfigError without PEFT, and for layers that the model does not have.
     """
-    try:
-        import peft
-    except ImportError:
-        raise ConfigError(
-            "policy.lora needs PEFT, which is not installed; next: pip install 'botgrpo[lora]'"
-        ) from None
+    require()
+    import peft
+
     wanted = peft.LoraConfig(
         r=config.rank,
         lora_alpha=config.alpha,

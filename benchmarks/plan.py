@@ -1,0 +1,221 @@
+"""What `botgrpo train CONFIG --plan` prints: the run, its memory, its time, and whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from botgrpo.benchmarks import assemble, shipped
+from botgrpo.benchmarks.progress import duration
+from botgrpo.sandbox.errors import ConfigError
+from botgrpo.trainer import config as configs
+from botgrpo.trainer.config import Config
+
+if TYPE_CHECKING:
+    from botgrpo.trainer.footprint import Footprint
+
+GIB = 2**30
+# Python, torch and transformers; and what allocators do not give back: a tenth
+LIBRARIES_GIB = 0.7
+USABLE = 0.9
+# in this order: what costs nothing first
+CHANGES = (
+    "policy.generate_dtype=bfloat16",
+    "policy.update_dtype=bfloat16",
+    "optim.microbatch_tokens=2048",
+    "policy.gradient_checkpointing=true",
+    "policy.lora.rank=16",
+)
+
+
+def write(config: Config, memory_gib: float | None = None) -> str:
+    """The plan, from the configuration and the model's config.json alone.
+
+    Args:
+        memory_gib: of the machine that is planned for; None for this one, whose pace is measured.
+
+    Raises:
+        ConfigError: it cannot fit; says what would have to change.
+    """
+    from botgrpo.trainer.footprint import footprint
+
+    folder, remark = model_shape(config)
+    tokens, counted = prompt_tokens(config, folder)
+    found = footprint(config, folder, tokens)
+    has = memory_gib or machine_gib(config)
+    lines = [
+        *_run_lines(config, folder, remark, f"{tokens} tokens ({counted})"),
+        *_memory_lines(config, found, has),
+    ]
+    if needed_gib(found) > has * USABLE:
+        lines += ["", refusal(config, folder, tokens, found, has)]
+        raise ConfigError("\n".join(["this run cannot fit:", *lines]))
+    if memory_gib is None:
+        lines += _time_lines(config, folder, found)
+    return "\n".join(lines)
+
+
+def model_shape(config: Config) -> tuple[Path, str]:
+    """The folder whose config.json is read: the model's own, or the shape shipped for it."""
+    try:
+        return assemble.model_folder(config), ""
+    except ConfigError:
+        name = config.policy.model.rpartition("/")[2].lower()
+        shape = shipped.ROOT / "shapes" / name
+        if not (shape / "config.json").is_file():
+            raise
+        return shape, "not here: planned from its shape; a run needs its weights"
+
+
+def prompt_tokens(config: Config, folder: Path) -> tuple[int, str]:
+    """Tokens of the longest prompt of the training set, and how they were counted."""
+    prompts = [item.prompt for item in assemble.task(config.task).train_items(config.run.seed)]
+    longest = sorted(prompts, key=len)[-8:]
+    if (folder / "tokenizer.json").is_file():
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        counts = [len(tokenizer.encode(text).ids) for text in longest]
+        return max(counts) + 16, "by its tokenizer, and 16 for the template"
+    return len(longest[-1]) // 3 + 48, "assumed: 3 characters a token, and 48 for the template"
+
+
+def needed_gib(found: Footprint) -> float:
+    return found.peak / GIB + LIBRARIES_GIB
+
+
+def machine_gib(config: Config) -> float:
+    """Memory of the device that the run would learn on."""
+    import os
+
+    import torch
+
+    from botgrpo.trainer.policy import device
+
+    if device(config.policy.device).type == "cuda":
+        return torch.cuda.get_device_properties(0).total_memory / GIB
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")  # of a container
+    text = limit.read_text().strip() if limit.is_file() else "max"
+    return (min(total, int(text)) if text.isdigit() else total) / GIB
+
+
+def refusal(config: Config, folder: Path, tokens: int, found: Footprint, has: float) -> str:
+    """What to change, each change alone and then as many together as it takes."""
+    lines = [f"It needs {needed_gib(found):.1f} GiB of {has:.1f} GiB. What would help:"]
+    together: list[str] = []
+    for change in remedies(config):
+        alone = changed(config, [change], folder, tokens)
+        if needed_gib(alone) < 0.99 * needed_gib(found):
+            lines.append(f"  --set {change:38} {needed_gib(alone):6.1f} GiB")
+            together.append(change)
+            both = changed(config, together, folder, tokens)
+            if len(together) > 1 and needed_gib(both) <= has * USABLE:
+                sets = " ".join(f"--set {each}" for each in together)
+                return "\n".join([*lines, f"Together {needed_gib(both):.1f} GiB: {sets}"])
+            if needed_gib(both) <= has * USABLE:
+                return "\n".join(lines)
+    lines.append(
+        "  fewer sampling.prompts or sampling.max_new_tokens, a smaller model, or a larger machine"
+    )
+    return "\n".join(lines)
+
+
+def remedies(config: Config) -> Iterator[str]:
+    """Changes that this configuration has not made yet."""
+    data = config.model_dump()
+    for change in CHANGES:
+        key, _, value = change.partition("=")
+        section, name, *_ = key.split(".")
+        now = data[section][name]
+        if name == "microbatch_tokens" and now <= int(value):
+            continue
+        if (name == "lora" and now) or now == value or now is True:
+            continue
+        yield change
+
+
+def changed(config: Config, sets: Sequence[str], folder: Path, tokens: int) -> Footprint:
+    from botgrpo.trainer.footprint import footprint
+
+    written = configs.parse_text(configs.to_toml(config.model_dump()))
+    data = configs.override(written, sets)
+    return footprint(configs.parse(data, "the plan"), folder, tokens)
+
+
+def _run_lines(config: Config, folder: Path, remark: str, prompt: str) -> list[str]:
+    sampling, run = config.sampling, config.run
+    rollouts = sampling.prompts * sampling.group_size
+    caution = assemble.caution(config)
+    return [
+        f"{config.name}: {config.algorithm} on the task {config.task}",
+        f"model        {config.policy.model} {f'({remark})' if remark else f'at {folder}'}",
+        f"reward       w_g {config.reward.w_g:g} x {config.reward.outcomes}"
+        f" + w_s {config.reward.w_s:g} x {config.reward.locals}",
+        f"each step    {sampling.prompts} prompts x {sampling.group_size} rollouts = {rollouts}, "
+        f"at most {rollouts * sampling.max_new_tokens:,} tokens after prompts of at most {prompt}",
+        f"steps        {run.steps}, {evaluations(config)} evaluations of {run.eval_prompts} "
+        f"prompts, a checkpoint every {run.checkpoint_every}",
+        f"sandbox      {config.sandbox}",
+        *([f"caution      {caution}"] if caution else []),
+    ]
+
+
+def evaluations(config: Config) -> int:
+    run = config.run
+    return 1 + run.steps // run.eval_every + (run.steps % run.eval_every > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    label: str
+    size: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"  {self.label:12} {self.size / GIB:7.2f} GiB  {self.what}"
+
+
+def _memory_lines(config: Config, found: Footprint, has: float) -> list[str]:
+    policy = config.policy
+    recomputed = ", layers computed again" if policy.gradient_checkpointing else ""
+    lines = [
+        _Line("weights", found.weights, f"{found.parameters:,} parameters"),
+        _Line("gradients", found.gradients, f"of {found.trained:,} that learn"),
+        _Line("optimizer", found.optimizer, "AdamW: two moments"),
+        _Line("reference", found.reference, "the run's first weights, for optim.kl"),
+        _Line("decoding", found.decoding, f"a copy of the weights in {policy.generate_dtype}"),
+        _Line("KV cache", found.cache, f"{found.rows} rollouts x {found.width} tokens, generation"),
+        _Line("drawing", found.drawing, "one token's probabilities in all rollouts, generation"),
+        _Line(
+            "activations",
+            found.activations,
+            f"{found.micro_rows} rollouts x {found.width} tokens, update{recomputed}",
+        ),
+        _Line("logits", found.logits, "of their completions, in pieces, update"),
+    ]
+    return [
+        "memory       on one device, at the longest prompt and completion",
+        *(str(line) for line in lines if line.size),
+        f"  peak         {needed_gib(found):7.2f} GiB  the larger of generation and update, and "
+        f"{LIBRARIES_GIB} for the libraries",
+        f"  there is     {has:7.2f} GiB  of which {USABLE:.0%} may be used",
+    ]
+
+
+def _time_lines(config: Config, folder: Path, found: Footprint) -> list[str]:
+    from botgrpo.trainer.pace import measure
+
+    pace = measure(config, folder, found)
+    step_s = pace.generate_s + pace.update_s
+    share = config.run.eval_prompts / found.rows
+    whole_s = config.run.steps * step_s + evaluations(config) * share * pace.generate_s
+    return [
+        "time         measured now, on two layers of its width; completions at the cap, scoring "
+        "left out",
+        f"  a step       at most {duration(step_s)}: {duration(pace.generate_s)} to generate, "
+        f"{duration(pace.update_s)} to update",
+        f"  the run      at most {duration(whole_s)} on this machine",
+    ]

@@ -1,0 +1,215 @@
+"""What memory a run needs, from a model's config.json: no weights are read, none are made.
+
+Parameters are counted on a model without storage; activations are what autograd keeps in a forward
+pass on tensors without storage, so that every architecture of transformers counts itself.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from botgrpo.trainer.config import Config
+from botgrpo.trainer.engines.llama import supports
+from botgrpo.trainer.logps import CHUNK_ELEMENTS
+from botgrpo.trainer.policy import DTYPES, SMALL_WIDTH, _checkpoint_layers
+
+# of one logit in an update: in the products' type, as float32, by temperature, log-probability
+LOGIT_BYTES = 14
+# of one logit when a token is drawn: in its type, as float32, by temperature, log, value, in blocks
+DRAWN_BYTES = 22
+COUNTED_LAYERS = (4, 8)  # of a deep model only so many are walked through: all cost the same
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes by what holds them, and the shapes that they come from.
+
+    `weights` to `decoding` are there all the time; `cache` and `drawing` while rollouts are drawn,
+    `activations` and `logits` while the policy learns.
+    """
+
+    parameters: int
+    trained: int
+    layers: int
+    vocabulary: int
+    rows: int  # rollouts in a step
+    width: int  # tokens of the longest prompt and completion
+    micro_rows: int  # rollouts in one forward pass of the update
+    weights: int
+    gradients: int
+    optimizer: int
+    reference: int
+    decoding: int
+    cache: int
+    drawing: int
+    activations: int
+    logits: int
+
+    @property
+    def steady(self) -> int:
+        return self.weights + self.gradients + self.optimizer + self.reference + self.decoding
+
+    @property
+    def peak(self) -> int:
+        return self.steady + max(self.cache + self.drawing, self.activations + self.logits)
+
+
+def footprint(config: Config, folder: Path, prompt_tokens: int) -> Footprint:
+    """Of `config` on the model in `folder`, with prompts of at most so many tokens."""
+    model_config = read_config(folder)
+    shape = model_config.get_text_config()
+    sampling, policy = config.sampling, config.policy
+    model = build(model_config, config)
+    parameters = sum(p.numel() for p in model.parameters())
+    trained = [p for p in model.parameters() if p.requires_grad]
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    learned = sum(p.numel() * p.element_size() for p in trained)
+    decode_bytes = DTYPES[policy.generate_dtype].itemsize
+    in_place = model.get_input_embeddings().weight.dtype == DTYPES[policy.generate_dtype]
+    rows = sampling.prompts * sampling.group_size
+    width = prompt_tokens + sampling.max_new_tokens
+    micro_rows = min(rows, max(1, config.optim.microbatch_tokens // width))
+    head = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
+    kv_heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
+    logits = min(
+        micro_rows * sampling.max_new_tokens * shape.vocab_size,
+        max(CHUNK_ELEMENTS, shape.vocab_size),
+    )
+    return Footprint(
+        parameters=parameters,
+        trained=sum(p.numel() for p in trained),
+        layers=shape.num_hidden_layers,
+        vocabulary=shape.vocab_size,
+        rows=rows,
+        width=width,
+        micro_rows=micro_rows,
+        weights=weights,
+        gradients=learned,
+        optimizer=2 * learned,
+        reference=weights if config.optim.kl and policy.lora is None else 0,
+        decoding=0 if in_place and not supports(model) else parameters * decode_bytes,
+        cache=2 * rows * width * shape.num_hidden_layers * kv_heads * head * decode_bytes,
+        drawing=rows * shape.vocab_size * DRAWN_BYTES,
+        activations=activations(model_config, config, micro_rows, width),
+        logits=logits * LOGIT_BYTES,
+    )
+
+
+def read_config(folder: Path) -> Any:
+    """The model's configuration; raises ConfigError where transformers does not know it."""
+    from transformers import AutoConfig
+
+    from botgrpo.sandbox.errors import ConfigError
+
+    try:
+        return AutoConfig.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder}: {error}") from None
+
+
+def build(model_config: Any, config: Config, device: str = "meta") -> Any:
+    """The model as a run would load it, its weights without storage or random."""
+    from transformers import AutoModelForCausalLM
+
+    policy = config.policy
+    dtype = DTYPES[policy.update_dtype] if policy.lora else torch.float32
+    with torch.device(device):
+        model = AutoModelForCausalLM.from_config(model_config, dtype=dtype).eval()
+    if model_config.get_text_config().hidden_size <= SMALL_WIDTH:
+        model.set_attn_implementation("eager")
+    if policy.lora:
+        from botgrpo.trainer import lora
+
+        with torch.device(device):
+            lora.add(model, policy.lora, seed=0)
+    if policy.gradient_checkpointing:
+        _checkpoint_layers(model)
+    return model
+
+
+def activations(model_config: Any, config: Config, rows: int, width: int) -> int:
+    """Bytes that autograd keeps for one micro-batch, parameters left out."""
+    layers: int = model_config.get_text_config().num_hidden_layers
+    few, more = COUNTED_LAYERS
+    if layers <= more:
+        kept = _kept(model_config, config, rows, width)
+    else:
+        low = _kept(with_layers(model_config, few), config, rows, width)
+        high = _kept(with_layers(model_config, more), config, rows, width)
+        kept = low + (high - low) // (more - few) * (layers - few)
+    if not config.policy.gradient_checkpointing:
+        return kept
+    # the layer that is computed again is there whole
+    plain = config.model_copy(
+        update={"policy": config.policy.model_copy(update={"gradient_checkpointing": False})}
+    )
+    count = min(layers, few)
+    return kept + activations(with_layers(model_config, count), plain, rows, width) // count
+
+
+def with_layers(model_config: Any, count: int) -> Any:
+    """The same architecture with fewer layers."""
+    cut = copy.deepcopy(model_config)
+    layers = cut.num_hidden_layers
+    for name, value in vars(cut).items():
+        if isinstance(value, list) and len(value) == layers:  # one entry a layer
+            setattr(cut, name, value[:count])
+    cut.num_hidden_layers = count
+    return cut
+
+
+def _kept(model_config: Any, config: Config, rows: int, width: int) -> int:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    dtype = config.policy.update_dtype
+    autocast = None if dtype == "float32" else DTYPES[dtype]
+    model = build(model_config, config)
+    with FakeTensorMode():
+        _pretend(model)
+        ids = torch.zeros((rows, width), dtype=torch.long)
+        with kept_bytes(model) as kept, torch.autocast("cpu", autocast, enabled=bool(autocast)):
+            model.base_model(input_ids=ids, use_cache=False)
+    total: int = sum(kept.values())
+    return total
+
+
+def _pretend(model: Any) -> None:
+    """Put the model on a CPU that is not there: its tensors know their type, and hold nothing."""
+    made: dict[int, torch.Tensor] = {}  # tied weights stay one
+    for module in model.modules():
+        for held in (module._parameters, module._buffers):
+            for name, value in held.items():
+                if value is None:
+                    continue
+                if id(value) not in made:
+                    new = torch.empty(value.shape, dtype=value.dtype, device="cpu")
+                    learns = value.requires_grad
+                    made[id(value)] = (
+                        torch.nn.Parameter(new, learns) if held is module._parameters else new
+                    )
+                held[name] = made[id(value)]
+
+
+@contextmanager
+def kept_bytes(model: Any) -> Iterator[dict[int, int]]:
+    """Bytes of each storage that autograd keeps in the block, the model's own left out."""
+    own = {p.untyped_storage()._cdata for p in (*model.parameters(), *model.buffers())}
+    kept: dict[int, int] = {}
+    alive = []  # so that no storage is freed and its address counted for another
+
+    def pack(x: torch.Tensor) -> torch.Tensor:
+        storage = x.untyped_storage()
+        if storage._cdata not in own:
+            kept[storage._cdata] = storage.nbytes()
+            alive.append(x)
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        yield kept
