@@ -20,7 +20,7 @@ LONGEST = 2000  # code points of an answer that is looked at
 _TEXT = re.compile(r"\\(?:text\w{0,2}|mathrm|mathbf|mbox)\s*\{([^{}\\]*)\}")
 _DRESS = re.compile(r"\\[()\[\]]|\\?\$|\\(?:displaystyle|left|right)(?![A-Za-z])|\.\s*\Z")
 _BOLD = re.compile(r"\s*\*\*(.*)\*\*\s*", re.DOTALL)
-_BLANK = r"(?:\\[,;:! ]|[\s~])+"
+_BLANK = r"(?:(?<!\\)\\[,;:! ]|[\s~])+"
 _SPACE = re.compile(rf"(?<![0-9]){_BLANK}|{_BLANK}(?![0-9])")  # "2 3" is not 23
 _CIRCULAR = re.compile("sin|cos|tan|cot|sec|csc")  # there a degree sign changes the value
 _DEGREES = re.compile(r"\^\s*(?:\\circ|\{\s*\\circ\s*\}|\\degree)|\\degree|°")
@@ -35,6 +35,7 @@ _LABEL = re.compile(
 )  # a choice or a time: one only if written alike
 _CODE = re.compile(r"__|[\"`@#]|\(\s*'|\bimport\b|\.[A-Za-z_]+\(")
 _SET = re.compile(r"\{([^{}]*)\}")
+_REPEATING = re.compile(r"([0-9]{0,20})\.([0-9]{0,20})\\(?:overline|bar) ?\{([0-9]{1,20})\}")
 _NAMED = re.compile(
     r"(\A|[,;]|\\(?:text|mbox)\{\s*(?:or|and)\s*\}|\b(?:or|and)\b)\s*[A-Za-z](?:_\w)?\s*=\s*"
 )
@@ -79,8 +80,8 @@ def judge_expression(text: str, accepted: Sequence[str]) -> Judged | None:
 def _same(text: str, gold: str) -> bool | None:
     """Whether both are one value; None where one is unreadable or it cannot be told."""
     (bare, unit), (gold_bare, gold_unit) = _bare(text), _bare(gold)
-    if "=" not in gold_bare:
-        bare = _NAMED.sub(r"\1", bare)
+    if ("=" in bare) != ("=" in gold_bare):
+        bare, gold_bare = _NAMED.sub(r"\1", bare), _NAMED.sub(r"\1", gold_bare)
     answer, wanted = _read(bare), _read(gold_bare)
     if answer is None or wanted is None or (unit and gold_unit and unit != gold_unit):
         return None
@@ -100,7 +101,7 @@ def _bare(text: str) -> tuple[str, str]:
     text = _MEMBER.sub("", " ".join(_DRESS.sub(" ", text).split()))
     if _CIRCULAR.search(text) is None:
         text = _DEGREES.sub("", text).strip()
-    bare, unit = split_unit(text)
+    bare, unit = split_unit(_REPEATING.sub(_repeating, text))
     if not unit and (named := _UNIT.search(text)) is not None and named.start() > 0:
         bare, unit = text[: named.start()], named[1].lower().strip()
     if GROUPED.fullmatch(bare):
@@ -108,6 +109,13 @@ def _bare(text: str) -> tuple[str, str]:
     elif (braced := _SET.fullmatch(bare)) is not None:
         bare = braced[1]
     return bare, unit
+
+
+def _repeating(decimal: re.Match[str]) -> str:
+    """0.1(6) as a quotient of whole numbers."""
+    whole, fixed, cycle = decimal.groups()
+    top = int(whole + fixed + cycle) - int(whole + fixed or 0)
+    return f"({top}/{(10 ** len(cycle) - 1) * 10 ** len(fixed)})"
 
 
 def _literal(text: str) -> str:
