@@ -1,89 +1,230 @@
-"""How fast a backend judges: start-up, candidates a second, and the slow tail."""
+"""How fast this machine judges: cold, warm, and with a picture, on every backend that works here.
+
+The candidates are generated (see `corpus.py`), none twice, so that no cache answers. A candidate's
+milliseconds are its own: waiting for a worker is left out.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import statistics
+import itertools
+import math
 import time
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 
+from botgrpo.sandbox import chromium, corpus, docker, machine, usage
+from botgrpo.sandbox.backends import chooser
+from botgrpo.sandbox.base import DEFAULT_LIMITS
+from botgrpo.sandbox.browser import ReactBrowser
+from botgrpo.sandbox.channel import Conversation, Lost
+from botgrpo.sandbox.corpus import Candidate
+from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from botgrpo.sandbox.react import ReactCompiler
 
-# Twenty lines, as policies write them: two good shapes, one syntax error, one unknown package.
-_GOOD = """import { useState } from "react";
-
-function Row({ name, onPick }: { name: string; onPick: (name: string) => void }) {
-  return <li onClick={() => onPick(name)}>{name}</li>;
-}
-
-export default function Picker({ names = ["ada", "grace"] }: { names?: string[] }) {
-  const [picked, setPicked] = useState<string | null>(null);
-  return (
-    <section className="picker">
-      <h1>Pick one</h1>
-      <ul>
-        {names.map((name) => (
-          <Row key={name} name={name} onPick={setPicked} />
-        ))}
-      </ul>
-      <p>{picked ? `You picked ${picked}` : "Nothing yet"}</p>
-    </section>
-  );
-}
-"""
-_MIX = (
-    _GOOD,
-    _GOOD.replace("export default function Picker", "const Picker = function").rstrip()
-    + ";\nexport default Picker;\n",
-    _GOOD.replace("</section>", "</div>"),
-    _GOOD.replace('"react"', '"reakt"'),
-)
+_COLD = 10
+_PAGES = 24  # for each worker
+_WARM_UP = 40
+_SCALES = (100, 500, 1000, 5000)
+_POOL_MIB = 1024
+_NAME, _WIDE = 32, 34  # columns of the table
 
 
-def measure(backend: str = "auto", workers: int = 1, candidates: int = 1000) -> dict[str, Any]:
-    """Judge `candidates` different sources; a candidate's milliseconds leave out its queueing.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One path on one backend: candidates a second, and the times of single ones."""
 
-    Raises SandboxUnavailable.
+    name: str
+    times_ms: Sequence[float] = ()
+    per_s: float = 0.0
+    note: str = ""
+
+    def quantile_ms(self, share: float) -> float:
+        """Nearest rank: a time that was measured."""
+        return sorted(self.times_ms)[max(0, math.ceil(share * len(self.times_ms)) - 1)]
+
+
+@dataclass(slots=True)
+class Measured:
+    """All of one backend; `wrong` names verdicts that a candidate should not have got."""
+
+    backend: str
+    rows: list[Row] = field(default_factory=list)
+    notes: dict[str, str] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+
+def main(
+    backend: str | None = None, workers: int = 1, candidates: int = 1000, *, scaling: bool = False
+) -> int:
+    """Measure and print; every backend that isolates here unless one is named.
+
+    Returns 1 if a verdict was wrong. Raises ConfigError for a wrong call, SandboxUnavailable where
+    nothing works.
     """
-    return asyncio.run(_measure(backend, workers, candidates))
+    if workers < 1 or candidates < 1:
+        raise ConfigError(f"workers={workers}, candidates={candidates}: both must be 1 or more.")
+    names = _working(backend)
+    print(machine.facts(names[0]), flush=True)
+    found = []
+    for name in names:
+        found.append(asyncio.run(measure(name, workers, candidates, scaling=scaling)))
+        if found[-1].wrong:
+            print(f"{name}: WRONG VERDICTS: {'; '.join(found[-1].wrong[:5])}")
+    print("\n" + table(found), flush=True)
+    return 1 if any(each.wrong for each in found) else 0
 
 
-def main(backend: str = "auto", workers: int = 1, candidates: int = 1000) -> int:
-    """Print the measurement; returns 0."""
-    for name, value in measure(backend, workers, candidates).items():
-        print(f"{name:>24}  {value}")
-    return 0
+async def measure(backend: str, workers: int, candidates: int, *, scaling: bool) -> Measured:
+    """Every row of one backend, the quick ones first. Raises SandboxUnavailable."""
+    found = Measured(backend)
+    cold = await asyncio.to_thread(_cold, backend, found)
+    warm = await _warm(found, workers, candidates, bundle=False)
+    bundled = await _warm(found, workers, candidates, bundle=True)
+    found.rows += [cold, warm, bundled]
+    found.notes["warm : cold, a worker"] = f"{warm.per_s / workers / cold.per_s:.0f} : 1"
+    found.notes["memory of 2 compile workers"] = await _memory(backend)
+    try:
+        chromium.find_chromium()
+    except SandboxUnavailable as error:
+        found.rows.append(Row("page and picture", note=str(error)))
+    else:
+        for count in (1, 2):
+            found.rows.append(await _pages(found, count))
+    for scale in _SCALES if scaling else ():
+        row = await _warm(found, workers, scale, bundle=False)
+        found.notes[f"ms a candidate, of {scale}"] = f"{1000 / row.per_s:.2f}"
+    return found
 
 
-async def _measure(backend: str, workers: int, candidates: int) -> dict[str, Any]:
-    compiler = ReactCompiler(backend, workers)
+def table(found: Sequence[Measured]) -> str:
+    """Backends side by side; milliseconds but for the first column of each, a second."""
+    lines = [f"{'':{_NAME}}" + "".join(f"{each.backend:>{_WIDE}}" for each in found)]
+    lines.append(f"{'':{_NAME}}" + f"{'per s':>10}{'p50 ms':>8}{'p95':>8}{'p99':>8}" * len(found))
+    for number, row in enumerate(found[0].rows):
+        cells = [_cells(each.rows[number]) for each in found]
+        lines.append(f"{row.name:{_NAME}}" + "".join(cells))
+    for name in found[0].notes:
+        cells = [f"{each.notes[name]:>{_WIDE}}" for each in found]
+        lines.append(f"{name:{_NAME}}" + "".join(cells))
+    return "\n".join([*lines, *sorted({row.note for row in found[0].rows if row.note})])
+
+
+def _cells(row: Row) -> str:
+    if row.note:
+        return f"{'no browser: see below':>{_WIDE}}"
+    shares = "".join(f"{row.quantile_ms(share):8.1f}" for share in (0.5, 0.95, 0.99))
+    return f"{row.per_s:10.1f}{shares}"
+
+
+def _working(backend: str | None) -> list[str]:
+    names = [backend] if backend else ["bubblewrap", "docker"]
+    found, refusals = [], []
+    for name in names:
+        try:
+            walls = chooser(name)()
+            walls.close()
+            found.append(walls.name)
+        except SandboxUnavailable as error:
+            refusals.append(str(error))
+            print(f"{name}: left out, {error}")
+    if not found:
+        raise SandboxUnavailable("nothing to measure.\n" + "\n".join(refusals))
+    return found
+
+
+def _cold(backend: str, found: Measured) -> Row:
+    """A fresh worker for each candidate: start, greet, one verdict, remove."""
+    walls = chooser(backend)()
+    times_ms = []
     started = time.perf_counter()
-    await compiler.compile("export default () => null;")
-    first_s = time.perf_counter() - started
-    room = asyncio.Semaphore(workers)  # so that a time is a candidate's own, not its queue's
-    times_ms: list[float] = []
-
-    async def one(number: int) -> None:
-        async with room:
-            result = await compiler.compile(f"{_MIX[number % len(_MIX)]}// {number}")
-        times_ms.append(result.seconds * 1000)
-
-    await asyncio.gather(*(one(-number) for number in range(1, 40 * workers)))
-    times_ms.clear()
-    started = time.perf_counter()
-    await asyncio.gather(*map(one, range(candidates)))
+    for each in itertools.islice(corpus.candidates(1), _COLD):
+        began = time.perf_counter()
+        worker = Conversation(walls.start(), DEFAULT_LIMITS)
+        try:
+            worker.greet()
+            _compare(found, each, worker.ask({"source": each.source})["status"])
+        except Lost as lost:
+            raise SandboxUnavailable(f"{backend}: a worker was lost ({lost})") from None
+        finally:
+            worker.close()
+        times_ms.append((time.perf_counter() - began) * 1000)
     wall_s = time.perf_counter() - started
-    described = compiler.describe()
-    await compiler.aclose()
-    tail = statistics.quantiles(times_ms, n=100)
-    return {
-        "backend": described["backend"],
-        "runtime": described["runtime"],
-        "workers": workers,
-        "start_and_first_s": round(first_s, 3),
-        "candidates": candidates,
-        "candidates_per_s": round(candidates / wall_s, 1),
-        "p50_ms": round(tail[49], 2),
-        "p95_ms": round(tail[94], 2),
-        "p99_ms": round(tail[98], 2),
-    }
+    walls.close()
+    return Row(f"cold: a worker each, {_COLD}", times_ms, _COLD / wall_s)
+
+
+async def _warm(found: Measured, workers: int, candidates: int, *, bundle: bool) -> Row:
+    compiler = ReactCompiler(found.backend, workers)
+
+    async def judge(each: Candidate) -> float:
+        result = await compiler.compile(each.source, bundle=bundle)
+        _compare(found, each, result.status)
+        return result.seconds
+
+    try:
+        await _timed(
+            judge, list(itertools.islice(corpus.candidates(2), _WARM_UP * workers)), workers
+        )
+        sources = list(itertools.islice(corpus.candidates(3), candidates))
+        times_ms, per_s = await _timed(judge, sources, workers)
+    finally:
+        await compiler.aclose()
+    what = "with bundle" if bundle else "verdict, spans"
+    return Row(f"warm: {what}, {workers} worker{'s' * (workers > 1)}", times_ms, per_s)
+
+
+async def _pages(found: Measured, workers: int) -> Row:
+    compiler = ReactCompiler(found.backend)
+    browser = ReactBrowser(found.backend, workers, compiler=compiler)
+
+    async def render(each: Candidate) -> float:
+        began = time.perf_counter()
+        _, page = await browser.render(each.source)
+        if page is None or page.png is None or (each.page and page.status != each.page):
+            found.wrong.append(f"{each.kind}: {page.status if page else 'no page'}")
+        return time.perf_counter() - began
+
+    mountable = (each for each in corpus.candidates(4) if each.page)
+    try:
+        await _timed(render, list(itertools.islice(mountable, 2 * workers)), workers)
+        sources = list(itertools.islice(mountable, _PAGES * workers))
+        times_ms, per_s = await _timed(render, sources, workers)
+    finally:
+        await browser.aclose()
+        await compiler.aclose()
+    return Row(f"page and picture, {workers} worker{'s' * (workers > 1)}", times_ms, per_s)
+
+
+async def _timed(
+    work: Callable[[Candidate], Awaitable[float]], candidates: Sequence[Candidate], workers: int
+) -> tuple[list[float], float]:
+    """Milliseconds of each, and how many a second; at most `workers` at a time."""
+    room = asyncio.Semaphore(workers)
+
+    async def one(candidate: Candidate) -> float:
+        async with room:
+            return 1000 * await work(candidate)
+
+    started = time.perf_counter()
+    times_ms = await asyncio.gather(*map(one, candidates))
+    return times_ms, len(candidates) / (time.perf_counter() - started)
+
+
+async def _memory(backend: str) -> str:
+    compiler = ReactCompiler(backend, workers=2)
+    engine = docker.connect() if backend == "docker" else None
+    try:
+        sources = [each.source for each in itertools.islice(corpus.candidates(5), 200)]
+        await asyncio.gather(*(compiler.compile(source, bundle=True) for source in sources))
+        used_mib = await asyncio.to_thread(usage.workers_mib, engine)
+    finally:
+        await compiler.aclose()
+        if engine:
+            engine.close()
+    return f"{used_mib:.0f} of {_POOL_MIB} MiB"
+
+
+def _compare(found: Measured, candidate: Candidate, status: str) -> None:
+    if status != candidate.status:
+        found.wrong.append(f"{candidate.kind}: {status}, not {candidate.status}")

@@ -1,0 +1,107 @@
+"""What this process holds for its workers: counted by the endurance run, weighed by the bench."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botgrpo.sandbox.docker import own_containers
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """`processes` are ours below this one, the dead among them `zombies`; memory is our own."""
+
+    descriptors: int
+    containers: int
+    processes: int
+    zombies: int
+    threads: int
+    groups: int
+    memory_mib: float
+
+
+def held(engine: Any = None) -> Held:
+    """Now; `engine` is a client of the Docker engine where it holds the workers."""
+    pids = descendants(os.getpid())
+    return Held(
+        descriptors=len(os.listdir("/proc/self/fd")),
+        containers=len(own_containers(engine)) if engine else 0,
+        processes=len(pids),
+        zombies=sum(_state(pid) == "Z" for pid in pids),
+        threads=threading.active_count(),
+        groups=_groups(),
+        memory_mib=_memory_mib(os.getpid()),
+    )
+
+
+def workers_mib(engine: Any = None) -> float:
+    """All workers of this process together: as the engine counts them, else as their share (PSS).
+
+    The engine counts page cache that it could drop at once; that is taken off.
+    """
+    if engine is None:
+        return sum(_memory_mib(pid) for pid in descendants(os.getpid()))
+    total = 0
+    for container in own_containers(engine):
+        memory = container.stats(stream=False)["memory_stats"]
+        droppable = memory["stats"].get("total_inactive_file", memory["stats"].get("inactive_file"))
+        total += memory["usage"] - (droppable or 0)
+    return total / 2**20
+
+
+def kill_a_worker(rng: random.Random, engine: Any = None) -> None:
+    """One at random, from outside and without warning; nothing where none runs."""
+    if engine is not None:
+        found = [each for each in own_containers(engine) if each.status == "running"]
+        with contextlib.suppress(Exception):  # it may be gone by now
+            rng.choice(found).kill()
+    elif found := [pid for pid in _children(os.getpid()) if _state(pid) != "Z"]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(rng.choice(found), signal.SIGKILL)
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes below `pid`, itself left out."""
+    found, queue = [], [pid]
+    while queue:
+        children = _children(queue.pop())
+        found += children
+        queue += children
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for listing in (_PROC / str(pid) / "task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, listing.read_text().split())
+    return found
+
+
+def _state(pid: int) -> str:
+    try:
+        return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+
+
+def _memory_mib(pid: int) -> float:
+    with contextlib.suppress(OSError):
+        for line in (_PROC / str(pid) / "smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def _groups() -> int:
+    roots = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/memory"))
+    return sum(1 for root in roots for _ in root.glob(f"botgrpo-{os.getpid()}-*"))
