@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
 from botgrpo.rewards.math.answer_examples import answer_examples
@@ -48,13 +48,13 @@ class MathAnswer:
 
     async def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
         """All rollouts. Raises `ConfigError` for a reference of another form."""
-        judged = [_judge(rollout) for rollout in rollouts]
-        left = [i for i, case in enumerate(judged) if case.judged is None]
+        cases = [_judge(rollout) for rollout in rollouts]
+        left = [i for i, (_, judged, _) in enumerate(cases) if judged is None]
         if left:
-            asked = await asyncio.gather(*(self._ask(rollouts[i], judged[i]) for i in left))
+            asked = await asyncio.gather(*(self._ask(rollouts[i], cases[i]) for i in left))
             for i, case in zip(left, asked, strict=True):
-                judged[i] = case
-        return [_score(rollout, case) for rollout, case in zip(rollouts, judged, strict=True)]
+                cases[i] = case
+        return [_score(rollout, case) for rollout, case in zip(rollouts, cases, strict=True)]
 
     def examples(self) -> Sequence[Example]:
         """Gold and tampered answers with the verdicts that must come out."""
@@ -62,18 +62,15 @@ class MathAnswer:
 
     async def _ask(self, rollout: Rollout, case: _Case) -> _Case:
         started = time.perf_counter()
-        assert case.found is not None
-        text = rollout.completion[case.found.start : case.found.end]
+        found, _, seconds = case
+        assert found is not None
+        text = rollout.completion[found.start : found.end]
         judged = await self._library.judge(text, _accepted_expressions(rollout))
-        return _Case(case.found, judged, case.seconds + time.perf_counter() - started)
+        return found, judged, seconds + time.perf_counter() - started
 
 
-class _Case(NamedTuple):
-    """Where a rollout's answer stands and what is said of it, None where that is open."""
-
-    found: Found | None
-    judged: Judged | None
-    seconds: float
+# Where the answer stands, what is said of it (None where that is open), seconds spent.
+_Case = tuple[Found | None, Judged | None, float]
 
 
 def _judge(rollout: Rollout) -> _Case:
@@ -86,7 +83,7 @@ def _judge(rollout: Rollout) -> _Case:
         judged = _ambiguous(rollout.completion, found)
     else:
         judged = judge(rollout.completion[found.start : found.end], accepted)
-    return _Case(found, judged, time.perf_counter() - started)
+    return found, judged, time.perf_counter() - started
 
 
 def _asked(rollout: Rollout) -> tuple[Callable[[str, Any], Judged | None], Sequence[Any]]:

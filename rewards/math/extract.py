@@ -62,6 +62,8 @@ def _last_answer(text: str, low: int, thinking: bool) -> Found | None:
 
 
 Place = tuple[int, int]
+# Where a box begins, what it holds (to -1 while it is open), how many braces are open then.
+_Box = tuple[int, int, int, int]
 
 
 def _stretches(text: str, low: int, thinking: bool) -> list[tuple[int, int, Place | None]]:
@@ -112,26 +114,24 @@ def _last_box(text: str, low: int, high: int) -> tuple[int, int, Place | None] |
     closing brace ends at the unclosed box after it: all searches together read the text once.
     """
     limit = high
-    while True:
-        box = _box_before(text, low, limit)
-        if box is None:
-            return None
-        at, start, end, _ = box
-        if end >= 0:
-            break
-        limit = at
+    while (box := _box_before(text, low, limit)) is not None and box[2] < 0:
+        limit = box[0]
+    if box is None:
+        return None
+    at, start, end, _ = box
     while _joins(text, low, at) or _closes_more(text, end + 1, limit):
         outer = _box_before(text, low, at)
         if outer is None:
             break
-        if outer.end >= 0:
-            joined = at - outer.end <= _JOIN_LENGTH and _JOIN.fullmatch(text, outer.end, at)
-            return start, end, (outer.start, outer.end) if joined else None
+        outer_at, outer_start, outer_end, depth = outer
+        if outer_end >= 0:
+            joined = at - outer_end <= _JOIN_LENGTH and _JOIN.fullmatch(text, outer_end, at)
+            return start, end, (outer_start, outer_end) if joined else None
         # the box before is still open here: it contains this one, if it closes at all
-        closes, _ = _closing(text, end + 1, limit, outer.depth)
+        closes, _ = _closing(text, end + 1, limit, depth)
         if closes < 0:
             break
-        at, start, end = outer.at, outer.start, closes
+        at, start, end = outer_at, outer_start, closes
     return start, end, None
 
 
@@ -146,18 +146,6 @@ def _closes_more(text: str, low: int, high: int) -> bool:
     return text.find("}", low, high) >= 0 and _closing(text, low, high, 1)[0] >= 0
 
 
-class _Box(NamedTuple):
-    r"""A `\boxed{` at `at` that holds text[start:end]; while it is open, `end` is -1.
-
-    `depth` counts the braces that are open where the search for its end stopped.
-    """
-
-    at: int
-    start: int
-    end: int
-    depth: int
-
-
 def _box_before(text: str, low: int, high: int) -> _Box | None:
     """The last box that begins in [low, high), closed or not before `high`."""
     at = text.rfind("box", low, high)
@@ -165,9 +153,9 @@ def _box_before(text: str, low: int, high: int) -> _Box | None:
         back = 2 if text.startswith("f", at - 1) else 1
         box = _BOX.match(text, at - back, high) if at - back >= low else None
         if box is not None and box.end(1) >= 0:
-            return _Box(box.start(), *box.span(1), 0)
+            return box.start(), *box.span(1), 0
         if box is not None:
-            return _Box(box.start(), box.end(), *_closing(text, box.end(), high, 1))
+            return box.start(), box.end(), *_closing(text, box.end(), high, 1)
         at = text.rfind("box", low, at)
     return None
 
