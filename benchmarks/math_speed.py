@@ -4,7 +4,8 @@
 
 Texts are generated from a seed: long thinking, then an answer, right in half of them. Both graders
 see the same texts in the same process, one after the other, on one core; what is timed is the
-core's work. Without math-verify only our side is printed.
+core's work. A third of the texts answers in `<final>`, which math-verify does not look for. Without
+math-verify only our side is printed.
 """
 
 from __future__ import annotations
