@@ -7,11 +7,13 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from botgrpo.sandbox import install
 from botgrpo.sandbox.base import DEFAULT_LIMITS
+from botgrpo.sandbox.browser import ReactBrowser
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.react import CompileResult, ReactCompiler
@@ -192,6 +194,55 @@ def test_a_bundle_too_long_for_a_reply_is_too_large_and_no_lost_worker(
     assert judge(compiler, source).status == "ok"
 
 
+EVERYTHING = """
+import { useState } from "react";
+import { createPortal } from "react-dom";
+import { Home } from "lucide-react";
+import * as Icons from "lucide-react";
+import { AnimatePresence, motion } from "framer-motion";
+import { motion as moving } from "motion/react";
+import { Bar, BarChart, Cell, Line, LineChart, Pie, PieChart, XAxis, YAxis } from "recharts";
+import clsx from "clsx";
+import { twMerge } from "tailwind-merge";
+
+const data = [{ name: "alpha", v: 1 }, { name: "beta", v: 3 }];
+
+export default function App() {
+  const [name] = useState("Sea" + "rch");
+  const Icon = Icons[name];
+  return (
+    <main className={twMerge(clsx("p-4 text-2xl", "p-8"))}>
+      <Home /><Icon />
+      <AnimatePresence><motion.div animate={{ opacity: 1 }}>moved</motion.div></AnimatePresence>
+      <moving.p layout>laid out</moving.p>
+      <LineChart width={300} height={100} data={data}>
+        <XAxis dataKey="name" /><YAxis /><Line dataKey="v" />
+      </LineChart>
+      <BarChart width={300} height={100} data={data}><Bar dataKey="v" /></BarChart>
+      <PieChart width={90} height={90}>
+        <Pie data={data} dataKey="v">{data.map((d) => <Cell key={d.name} fill="green" />)}</Pie>
+      </PieChart>
+      {createPortal(<aside>portal</aside>, document.body)}
+    </main>
+  );
+}
+"""
+
+
+@pytest.mark.browser
+def test_a_page_with_every_package_runs() -> None:
+    browser = ReactBrowser("bubblewrap")
+    try:
+        compiled, page = asyncio.run(browser.render(EVERYTHING))
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+    finally:
+        browser.close()
+    assert compiled.status == "ok" and page is not None
+    assert (page.status, page.errors) == ("ok", ())
+    assert {"moved", "alpha", "beta", "portal"} <= set(page.text.split())
+
+
 def sheets(*lists: list[str]) -> list[str]:
     """The style sheet for each list of classes, one after the other in one process."""
     script = (
@@ -249,3 +300,13 @@ def test_a_flood_of_classes_is_bounded() -> None:
     widths = [f"w-[{'1' * 150}{i}px]" for i in range(5000)]
     repeated = ["marker:" * 3 + f"p-[{'1' * 100}{i}px]" for i in range(3000)]
     assert all(len(sheet) <= 512 * 1024 for sheet in sheets(widths, repeated))
+
+
+def test_the_readme_lists_what_may_be_imported() -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    listed = text.partition("A component may import these packages and no other:")[2].partition(
+        ";"
+    )[0]
+    assert set(re.findall("`([^`]+)`", listed)) == set(COMMON)
+    names = json.loads((install.worker_home() / "vendor" / "names.json").read_text())
+    assert {name for name in names["modules"] if "jsx" not in name} == set(COMMON)
