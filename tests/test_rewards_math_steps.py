@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botgrpo.rewards.math.steps import split_steps
+from botgrpo.rewards.math.steps import MAX_CHARS, split_steps
 
 
 def texts(completion: str) -> list[str]:
@@ -56,6 +56,8 @@ def test_an_opening_that_never_closes_does_not_swallow_the_rest():
         ("<think>2 + 2 = 5\n\nno</think>one\n\ntwo", ["one", "two"]),
         ("2 + 2 = 5\n\nno</think>one", ["one"]),
         ("one\n\n<think>2 + 2 = 5", ["one"]),
+        ("one <think>a</think> two\n\n<think>b</think> three", ["one", "two", "three"]),
+        ("<step 1>one<think>a</think>more</step 1><step 2>two</step 2>", ["one", "two"]),
         ("<think>never ends", []),
         ("<think><step 1>2 + 2 = 5</step 1></think><step 1>one</step 1>", ["one"]),
     ],
@@ -86,6 +88,11 @@ def test_steps_are_in_order_apart_and_without_white_space_around_them(parts):
         inner = completion[step.start : step.end]
         assert inner == inner.strip()
         last = step.end
+
+
+def test_what_follows_the_longest_text_holds_no_steps():
+    (step,) = split_steps("a" * 1_000_000 + "\n\nlast")
+    assert (step.start, step.end) == (0, MAX_CHARS)
 
 
 def test_many_openings_cost_no_more_than_one_look_each():

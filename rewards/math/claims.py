@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from botgrpo.rewards.math.expression import parse
@@ -18,6 +19,9 @@ from botgrpo.rewards.math.segments import Segment, segments
 from botgrpo.rewards.math.tree import Apply, Budget, Expr, MathError, OverBudget, names
 
 Mood = Literal["asserted", "supposed", "denied"]
+
+# Operations that looking at the words around a chain, and reading a side at all, count for.
+_MOOD_COST, _SIDE_COST = 120, 20
 
 _SENTENCE_END = re.compile(r"[.!?](?=\s|\Z)|\n")
 _SUPPOSED = re.compile(
@@ -130,7 +134,8 @@ class Reader:
                 carried = None
                 continue
             carried = chain.sides[-1]
-            found.append(chain)
+            if any(a.expr and b.expr for a, b in pairwise(chain.sides)):
+                found.append(chain)
         return found
 
     def chain(self, segment: Segment, carried: Side | None) -> Chain:
@@ -181,6 +186,7 @@ class Reader:
             return Side(None, start, end)
         if not text.strip():
             return Side(None, start, end)
+        self.budget.spend(_SIDE_COST)
         try:
             expr = parse(text.strip(), budget=self.budget, applied=self.applied)
         except OverBudget:
@@ -206,6 +212,7 @@ class Reader:
 
     def mood(self, start: int, end: int) -> tuple[Mood, bool]:
         """The mood of a stretch in its sentence, and whether that speaks of rounding."""
+        self.budget.spend(_MOOD_COST)
         first, _ = self.sentence(start)
         _, last = self.sentence(max(end - 1, start))
         lead, rest = (

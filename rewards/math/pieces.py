@@ -109,7 +109,7 @@ _SHORT = (
     "min sec ml mi yd day way men mod gcd lcm new old top end odd age each cup box red row day"
 )
 _NO_PRODUCT = frozenset(_SHORT.split())
-MAX_PIECES = 4000  # of one step; what follows is not read
+MAX_PIECES = 3000  # of one step; what follows is not read
 
 
 def cut_pieces(masked: str, start: int, end: int) -> list[Piece]:

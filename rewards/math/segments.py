@@ -10,8 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from botgrpo.rewards.math.pieces import Piece, cut_pieces
+from botgrpo.rewards.math.tokens import FUNCTIONS
 
 _BINARY = frozenset("+-*/^−–×·⋅∗✕÷∕⁄±_") | {r"\cdot", r"\times", r"\div", r"\pm", r"\ast"}
+_WORDS = ("word", "letters", "letter", "func", "text")
 _STRUCTURE = (
     "and or of times more less than plus minus is are was were equals gives which so then we where "
     "with from by to for if since because as the a an this that it thus hence therefore when while "
@@ -74,15 +76,13 @@ class _Builder:
             following = pieces[i + 1] if i + 1 < len(pieces) else None
             if self.verb(piece, following):
                 self.add(Piece("sign", "≐", piece.start, piece.end))
-            elif piece.kind in ("word", "letters", "letter", "func") and not self.is_math(
-                piece, following
-            ):
+            elif piece.kind in _WORDS and not self.is_math(piece, following):
                 skipped = self.unit(pieces, i)
                 if skipped:
                     i += skipped
                     continue
-                self.close(piece.text.lower())
-                self.last_word = piece.text.lower()
+                self.last_word = _bare(piece)
+                self.close(self.last_word)
             elif piece.kind == "line":
                 if self.goes_on(following):
                     self.blanks.append((piece.start, piece.end))
@@ -169,6 +169,9 @@ class _Builder:
             )
             inside = bool(self.open) and self.open[-1].end == piece.start
             return bool(binary) or glued or inside
+        if piece.kind == "text":
+            word = _bare(piece)
+            return word in FUNCTIONS or word == "mod" or len(word) == 1 or word.isdigit()
         if piece.kind == "func":
             return following is not None and (
                 following.kind in ("num", "letter", "func") or following.text in "({_^\\" or nearby
@@ -181,27 +184,28 @@ class _Builder:
         return False
 
     def unit(self, pieces: list[Piece], i: int) -> int:
-        """How many words from i on are a unit: after a number and before an operator or a sign."""
+        """How many pieces from i on are a unit, with its power, after a number inside a formula."""
         if not self.open or not (self.open[-1].kind == "num" or self.open[-1].text in (")", "}")):
             return 0
-        words: list[str] = []
-        while i + len(words) < len(pieces) and len(words) < 4:
-            piece = pieces[i + len(words)]
-            if piece.kind not in ("word", "letters", "letter"):
-                break
-            words.append(piece.text.lower())
-        if not words or i + len(words) >= len(pieces):
+        end = i
+        while end < len(pieces) and end < i + 4 and pieces[end].kind in _WORDS:
+            end += 1
+        words = [_bare(piece) for piece in pieces[i:end]]
+        after = end + _power_length(pieces, end)
+        following = pieces[after] if after < len(pieces) else None
+        goes_on = following is not None and (
+            following.kind == "sign" or following.text in _BINARY or following.text == ")"
+        )
+        if not words or not (goes_on or after > end):
             return 0
-        following = pieces[i + len(words)]
-        goes_on = following.kind == "sign" or following.text in _BINARY or following.text == ")"
-        if self.open[-1].end == pieces[i].start and len(words[0]) > 3:
+        glued = self.open[-1].end == pieces[i].start and pieces[i].kind != "text"
+        if glued and len(words[0]) > 3:
             return 0  # 5cm is five of a unit, 4Papillon is anything
-        if not goes_on or any(w in _NO_UNIT and w != "per" for w in words):
+        if any(word in _NO_UNIT and word != "per" for word in words):
             return 0
-        first, last = pieces[i], pieces[i + len(words) - 1]
-        self.blanks.append((first.start, last.end))
+        self.blanks.append((pieces[i].start, pieces[after - 1].end))
         self.units.add(words[0].rstrip("s") if len(words) == 1 else " ".join(words))
-        return len(words)
+        return after - i
 
     def goes_on(self, following: Piece | None) -> bool:
         """Whether a formula runs over the end of a line: an operator or sign on either side."""
@@ -242,6 +246,22 @@ class _Builder:
                 text += self.masked[at:first] + " " * (last - first)
                 at = last
         return text + self.masked[at:end]
+
+
+def _bare(piece: Piece) -> str:
+    r"""The words of a piece, of \text{ cm} those inside."""
+    inner = piece.text.partition("{")[2] if piece.kind == "text" else piece.text
+    return inner.strip("{} .").lower()
+
+
+def _power_length(pieces: list[Piece], at: int) -> int:
+    """How many pieces the power of a unit takes: cm^2, cm^{3}, cm²."""
+    texts = [piece.text for piece in pieces[at : at + 4]]
+    if texts[:1] in (["²"], ["³"]):
+        return 1
+    if texts[:2] in (["^", "2"], ["^", "3"]):
+        return 2
+    return 4 if texts in (["^", "{", "2", "}"], ["^", "{", "3", "}"]) else 0
 
 
 def _outer_signs(pieces: list[Piece]) -> list[Piece]:
