@@ -43,6 +43,7 @@ BUILTINS: Mapping[str, str] = {
     "react.eslint": "botgrpo.rewards.react.eslint:ReactEslint",
     "react.code_judge": "botgrpo.rewards.react.code_judge:CodeJudge",
     "math.answer": "botgrpo.rewards.math.answer:MathAnswer",
+    "math.aime": "botgrpo.rewards.math.aime:MathAime",
     "math.format": "botgrpo.rewards.math.format_tags:MathFormat",
     "math.steps_sympy": "botgrpo.rewards.math.steps_sympy:StepsSympy",
     "math.steps_judge": "botgrpo.rewards.math.steps_judge:StepsJudge",

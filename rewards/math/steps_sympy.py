@@ -55,9 +55,10 @@ class StepsSympy:
         self, rollout: Rollout, score: Score, decay_lines: int
     ) -> tuple[float | None, ...]:
         """Tokens of a refuted step get -1, those of a verified one `verified` / steps."""
-        share = self._verified / max(len(score.spans), 1)
+        most = 1 / max(len(score.spans), 1)  # a design may have divided by the steps already
         paid = [
-            Span(s.start, s.end, s.value if s.value < 0 else share * s.value) for s in score.spans
+            Span(s.start, s.end, min(s.value, most) * (1 if s.value < 0 else self._verified))
+            for s in score.spans
         ]
         token_spans = rollout.token_spans or ()
         values_T = project(paid, token_spans, rollout.completion, decay_lines=decay_lines)
