@@ -15,11 +15,9 @@ from typing import Any
 from botgrpo.sandbox import docker_image
 from botgrpo.sandbox.base import COMPILE, Limits, Link, Program
 from botgrpo.sandbox.cgroup import start_time
-from botgrpo.sandbox.docker_link import ContainerLink, remove
+from botgrpo.sandbox.docker_link import PROBE_S, ContainerLink, absent, knock, remove
 from botgrpo.sandbox.errors import SandboxUnavailable
 
-_LOCAL = "unix:///var/run/docker.sock"
-_PROBE_S = 1
 _CALL_S = 120
 _LABEL = "botgrpo.worker"
 _NOBODY = "65534:65534"
@@ -63,6 +61,7 @@ class Docker:
         import requests.exceptions
 
         container = None
+        knock()
         try:
             self._remove_left()
             container = self._client.containers.create(self._image, command, **self._options())
@@ -93,6 +92,7 @@ class Docker:
 
     def _answers(self) -> bool:
         with contextlib.suppress(Exception):
+            knock()
             return bool(self._client.ping())
         return False
 
@@ -160,7 +160,7 @@ def connect() -> Any:
 
     An engine that does not answer within a second counts as absent.
     """
-    _knock()
+    knock()
     try:
         import docker
         import docker.errors
@@ -169,34 +169,18 @@ def connect() -> Any:
         raise SandboxUnavailable("no Docker SDK\nInstall it: `pip install docker`.") from None
     client = None
     try:
-        client = docker.from_env(timeout=_PROBE_S)
+        client = docker.from_env(timeout=PROBE_S)
         client.ping()
         client.close()
-        return docker.from_env(timeout=_CALL_S)
+        client = docker.from_env(timeout=_CALL_S)
+        # Else the SDK keeps a connection open for each of the last 25 paths that it asked, most of
+        # which name a container that is gone.
+        client.api.headers["Connection"] = "close"
+        return client
     except (docker.errors.DockerException, requests.exceptions.RequestException, OSError) as error:
         if client is not None:
             client.close()
-        raise _absent(error) from None
-
-
-def _knock() -> None:
-    """Ask a local socket without the SDK, which takes long to import and leaks a failed attempt."""
-    scheme, _, path = os.environ.get("DOCKER_HOST", _LOCAL).partition("://")
-    if scheme != "unix":
-        return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
-        knock.settimeout(_PROBE_S)
-        try:
-            knock.connect(path)
-        except OSError as error:
-            raise _absent(error) from None
-
-
-def _absent(error: Exception) -> SandboxUnavailable:
-    return SandboxUnavailable(
-        f"no Docker engine answers ({str(error)[:160]})\n"
-        "Start one (`systemctl start docker`) or set DOCKER_HOST; you need access to its socket."
-    )
+        raise absent(error) from None
 
 
 def _host() -> str:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 import time
 from typing import Any
 
 from botgrpo.sandbox.base import Loss
+from botgrpo.sandbox.errors import SandboxUnavailable
+
+PROBE_S = 1
+_LOCAL = "unix:///var/run/docker.sock"
 
 
 class ContainerLink:
@@ -94,6 +99,7 @@ class ContainerLink:
         state: dict[str, Any] = {}
         for _ in range(40):  # the attach ends a little before the engine has noted why
             with contextlib.suppress(Exception):
+                knock()
                 self._container.reload()
                 state = self._container.attrs["State"]
             if not state.get("Running", False):
@@ -116,11 +122,32 @@ def remove(container: Any, left: list[Any]) -> None:
     import docker.errors
 
     try:
+        knock()
         container.remove(force=True)
     except docker.errors.NotFound:
         pass
     except Exception:
         left.append(container)
+
+
+def knock() -> None:
+    """Ask a local socket without the SDK, which takes long to import and leaks a failed attempt."""
+    scheme, _, path = os.environ.get("DOCKER_HOST", _LOCAL).partition("://")
+    if scheme != "unix":
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
+        knock.settimeout(PROBE_S)
+        try:
+            knock.connect(path)
+        except OSError as error:
+            raise absent(error) from None
+
+
+def absent(error: Exception) -> SandboxUnavailable:
+    return SandboxUnavailable(
+        f"no Docker engine answers ({str(error)[:160]})\n"
+        "Start one (`systemctl start docker`) or set DOCKER_HOST; you need access to its socket."
+    )
 
 
 def _left(deadline: float) -> float:

@@ -124,3 +124,16 @@ def test_descriptors_do_not_grow_with_containers(engine: Any) -> None:
 
     before = cycle()
     assert cycle() <= before
+
+
+def test_connections_do_not_grow_with_the_containers_of_one_pool(engine: Any) -> None:
+    compiler = ReactCompiler("docker", limits=Limits(candidates=1))
+
+    def after(first: int, last: int) -> int:
+        for i in range(first, last):
+            assert asyncio.run(compiler.compile(f"{GOOD}//{i}")).status == "ok"
+        return len(os.listdir("/proc/self/fd"))
+
+    before = after(0, 2)
+    assert after(2, 8) <= before
+    compiler.close()
