@@ -129,6 +129,10 @@ def check(config: Config, *, where: str, weights: bool = True) -> None:
             from botgrpo.trainer import lora
 
             lora.require()
+        if config.trackers:
+            from botgrpo.trainer import trackers
+
+            trackers.require(config.trackers)
         if weights:
             model_folder(config)
     except ConfigError as error:

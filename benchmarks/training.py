@@ -49,10 +49,23 @@ def train(config: Config, out: Path, *, resume: bool) -> None:
     if caution:
         _say(f"{config.name}: {caution}")
     run = _run(config, out, caution)
-    steps = config.run.steps
-    with Progress(total=steps, label=config.name) as bar:
-        rates = run.task.metrics
-        run.progress = lambda kind, numbers: _show(bar, kind, numbers, rates)
+    # after _run, which brings torch
+    from botgrpo.trainer import checkpoint
+    from botgrpo.trainer.trackers import Trackers
+
+    newest = checkpoint.latest(out / "checkpoints") if resume else None
+    with (
+        Progress(total=config.run.steps, label=config.name) as bar,
+        Trackers(
+            config.trackers, out, config.name, config.model_dump(), checkpoint.step_of(newest)
+        ) as trackers,
+    ):
+
+        def show(kind: str, numbers: dict[str, Any]) -> None:
+            _show(bar, kind, numbers, run.task.metrics)
+            trackers.log(kind, numbers)
+
+        run.progress = show
         run.train(resume=resume)
     lock.close()
 
@@ -140,7 +153,7 @@ def make_start(config: Config, out: Path | None) -> Path:
 
 
 def _react_micro(config: Config, folder: Path) -> None:
-    from botgrpo.benchmarks.warm_start import react_micro
+    from botgrpo.benchmarks.warm_start_react import react_micro
 
     react_micro(folder, seed=config.run.seed, say=_say, backend=config.sandbox)
 
@@ -216,7 +229,8 @@ def _require_same(written: Path, config: Config) -> None:
     before = configs.parse(configs.read_toml(written), str(written)).model_dump()
     now = config.model_dump()
     for data in (before, now):
-        data.get("run", {}).pop("steps", None)
+        data["run"].pop("steps")
+        data.pop("trackers")
     if before != now:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))
         raise ConfigError(

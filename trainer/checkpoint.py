@@ -65,6 +65,11 @@ def latest(folder: Path) -> Path | None:
     return found[-1] if found else None
 
 
+def step_of(path: Path | None) -> int:
+    """The step after which a checkpoint was made; 0 for none."""
+    return int(json.loads((path / "state.json").read_text())["step"]) if path else 0
+
+
 def restore(path: Path, model: Any, optimizer: Any) -> dict[str, Any]:
     """Load weights and optimiser in place; returns the saved state with its `step`."""
     weights = torch.load(path / "weights.pt", map_location="cpu", weights_only=True)

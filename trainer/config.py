@@ -134,6 +134,9 @@ class Config(_Frozen):
     sampling: SamplingConfig = SamplingConfig()
     optim: OptimConfig = OptimConfig()
     run: RunConfig = RunConfig()
+    trackers: tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...] | None = Field(
+        None, description="where numbers go besides metrics.jsonl; unset: TensorBoard if installed"
+    )
 
 
 def parse(data: Mapping[str, Any], source: str) -> Config:
