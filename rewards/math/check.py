@@ -103,8 +103,8 @@ def _equation(
             return "", UNKNOWN, False
         outcome = decider.equal(left, right)
         plain = closed and "call" not in ops(left) | ops(right)
-        if outcome[0] is False and not plain and not size(right):
-            outcome = UNKNOWN  # 2x = 8 may be the equation that x is asked to solve
+        if outcome[0] is False and not plain and not (size(left) and size(right)):
+            outcome = UNKNOWN  # 2x = 8 may be an equation to solve, x = 7 a new value
         kind = "arithmetic" if plain else "substitution"
         return kind, outcome, is_trivial(left, right)
     unknown = [chain.sides[j].names - scope.forms.keys() for j in (i, i + 1)]

@@ -58,6 +58,7 @@ _AFTER = (
     "times plus minus divided multiplied hundred thousand million billion trillion percent squared "
     "cubed factorial choose mod modulo dozen pi over remainder of"
 )
+_BEFORE_IS = frozenset(("", "so", "thus", "then", "that", "since", "because", "hence", "but"))
 _TEARS_BEFORE = frozenset(_BEFORE.split())
 _TEARS_AFTER = frozenset(_AFTER.split())
 
@@ -197,6 +198,8 @@ class Reader:
 
     def torn(self, segment: Segment) -> bool:
         """Whether words before a stretch belong to its first side."""
+        if segment.signs[0][0] == "≐" and segment.before not in _BEFORE_IS:
+            return not _VALUE_OF.search(self.lead(segment.start))
         if segment.before in ("and", "or", "both"):
             lead = self.lead(segment.start)
             return segment.signs[0][0] == "⋮" or _OPERATION_OF.search(lead) is not None

@@ -28,7 +28,7 @@ def _blank(match: re.Match[str]) -> str:
 _WORD_SIGNS = {
     "equals": "=",
     "equal": "=",
-    "simplifies": "=",
+    "simplifies": "≐",
     "congruent": "≡",
     "modulo": "mod",
     "divides": "∣",

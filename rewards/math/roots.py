@@ -28,7 +28,8 @@ _CONNECTED = re.compile(
 )
 _CASES = re.compile(
     r"\b(?:or|if|when|case|either|at|for|let|set|setting|suppose|also|other|second|another|and|option"
-    r"|choice|where|instead|equation [0-9])\b"
+    r"|choice|where|instead|equation [0-9]|values?"
+    r"|given|with|plugging|substitut\w+)\b"
 )
 
 
