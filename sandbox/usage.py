@@ -39,7 +39,7 @@ def held(engine: Any = None) -> Held:
         zombies=sum(_state(pid) == "Z" for pid in pids),
         threads=threading.active_count(),
         groups=_groups(),
-        memory_mib=_memory_mib(os.getpid()),
+        memory_mib=_memory_mib(os.getpid(), "Rss"),  # PSS moves with what others share
     )
 
 
@@ -49,7 +49,7 @@ def workers_mib(engine: Any = None) -> float:
     The engine counts page cache that it could drop at once; that is taken off.
     """
     if engine is None:
-        return sum(_memory_mib(pid) for pid in descendants(os.getpid()))
+        return sum(_memory_mib(pid, "Pss") for pid in descendants(os.getpid()))
     total = 0
     for container in own_containers(engine):
         memory = container.stats(stream=False)["memory_stats"]
@@ -94,10 +94,10 @@ def _state(pid: int) -> str:
         return "gone"
 
 
-def _memory_mib(pid: int) -> float:
+def _memory_mib(pid: int, kind: str) -> float:
     with contextlib.suppress(OSError):
         for line in (_PROC / str(pid) / "smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
+            if line.startswith(f"{kind}:"):
                 return int(line.split()[1]) / 1024
     return 0.0
 
