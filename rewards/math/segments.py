@@ -221,6 +221,9 @@ class _Builder:
 
     def close(self, after: str) -> None:
         """End the open stretch; `after` is the word or comma that ends it."""
+        if not self.open:  # between two words, most of the time
+            self.listing = self.listing and after in ("or", "and", ",")
+            return
         pieces, depth, units = self.open, self.depth, frozenset(self.units)
         self.open, self.depth, self.units = [], 0, set()
         while depth and pieces and pieces[-1].text in ("(", "["):
@@ -236,7 +239,7 @@ class _Builder:
             self.found.append(
                 Segment(start, end, signs, self.before, after, units, after == "or", text)
             )
-        self.listing = after in ("or", "and", ",") and bool(signs or (self.listing and not pieces))
+        self.listing = after in ("or", "and", ",") and bool(signs)
         self.blanks.clear()
 
     def unblanked(self, start: int, end: int) -> str:
@@ -250,8 +253,9 @@ class _Builder:
 
 def _bare(piece: Piece) -> str:
     r"""The words of a piece, of \text{ cm} those inside."""
-    inner = piece.text.partition("{")[2] if piece.kind == "text" else piece.text
-    return inner.strip("{} .").lower()
+    if piece.kind != "text":
+        return piece.text.lower()
+    return piece.text.partition("{")[2].strip("{} .").lower()
 
 
 def _power_length(pieces: list[Piece], at: int) -> int:

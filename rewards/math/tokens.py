@@ -146,7 +146,8 @@ def tokenize(text: str, budget: Budget) -> list[Token]:
     Raises `ParseError` for a character that no formula holds, `OverBudget` for more than
     `MAX_TOKENS` tokens or `MAX_DIGITS` digits.
     """
-    text = text.translate(_ONE_TO_ONE)
+    if not text.isascii():
+        text = text.translate(_ONE_TO_ONE)
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup

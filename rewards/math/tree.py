@@ -45,8 +45,9 @@ class Budget:
 
     def spend(self, count: int = 1) -> None:
         """Count `count` operations. Raises `OverBudget` when that is more than is left."""
-        self.used = min(self.used + count, self.operations + 1)
+        self.used += count
         if self.used > self.operations:
+            self.used = self.operations + 1
             raise OverBudget(f"more than {self.operations} operations")
 
     def spend_bits(self, bits: int) -> None:
