@@ -254,6 +254,7 @@ NEIGHBOURS = [
     GOOD,
     'import { useZork } from "react";\nexport default () => <zork a={zork}>{window.zork}</zork>;',
     'import zork from "zork";\nexport default () => <p>{[].bad}{zork}</p>;',
+    "export default () => ({ documnt, consle });",
     *(f"export default () => {{ docment{i}; consol.log(Aray); return 1; }}" for i in range(3)),
     'let u: "b" | "a" | 3;\nu = "c";\nexport default u;',
     'let u: "a" | "c" | "b";\nu = 4;\nexport default u;',

@@ -56,6 +56,10 @@ class Candidate {
     for (const each of this.file.parseDiagnostics) this.typescript("fatal", each);
   }
 
+  errors(found) {
+    for (const each of found.get(this.path)) this.typescript("error", each);
+  }
+
   typescript(severity, diagnostic) {
     const { code, message } = worded(diagnostic);
     const { start = 0, length = 0 } = diagnostic;
@@ -64,21 +68,24 @@ class Candidate {
 
   add(tool, rule, severity, message, start, end) {
     if (this.findings.length >= MAX_FINDINGS) return;
-    this.findings.push({ tool, rule, severity, message: message.slice(0, MAX_MESSAGE_CHARS), ...this.places.at(start, end) });
+    const place = this.places.at(start, end);
+    this.findings.push({ tool, rule, severity, message: message.slice(0, MAX_MESSAGE_CHARS), ...place });
   }
 
   result() {
-    return this.reason ? { status: "too_large", reason: this.reason, findings: [] } : { status: "checked", findings: this.findings };
+    if (this.reason) return { status: "too_large", reason: this.reason, findings: [] };
+    return { status: "checked", findings: this.findings };
   }
 }
 
 /** Types of those that cannot touch each other in one program, of every other in its own. */
 function checkTypes(candidates) {
-  const together = candidates.filter((each) => !each.reason && !each.reaches);
+  const legible = candidates.filter((each) => !each.reason);
+  const together = legible.filter((each) => !each.reaches);
   const found = shallow(() => typesOf(together), null);
-  if (found) for (const each of together) for (const one of found.get(each.path)) each.typescript("error", one);
-  const alone = candidates.filter((each) => !each.reason && (each.reaches || !found));
-  for (const each of alone) each.guarded(() => typesOf([each]).get(each.path).forEach((one) => each.typescript("error", one)));
+  if (found) for (const each of together) each.errors(found);
+  const alone = legible.filter((each) => each.reaches || !found);
+  for (const each of alone) each.guarded(() => each.errors(typesOf([each])));
 }
 
 const typesOf = (candidates) => check(new Map(candidates.map((each) => [each.path, each.file])));

@@ -26,7 +26,7 @@ const SETTINGS = {
 const plain = (rule) => ({ ...rule, meta: { ...rule.meta, schema: false } });
 const severities = [...ERRORS.map((name) => [name, 2]), ...WARNINGS.map((name) => [name, 1])];
 const core = Object.fromEntries(severities.map(([name]) => [name, plain(rules.get(name))]));
-const react = { "rules-of-hooks": plain(hooks.rules["rules-of-hooks"]), "exhaustive-deps": plain(hooks.rules["exhaustive-deps"]) };
+const react = Object.fromEntries(Object.entries(hooks.rules).map(([name, rule]) => [name, plain(rule)]));
 
 let parsed; // of the source at work: one parse serves TypeScript and ESLint
 const config = new FlatConfigArray([
@@ -54,12 +54,16 @@ const PARSING = {
 };
 
 /** Where names stand only for types: not there, they harm nothing at run time. */
-const typeOnly = ({ scopeManager }) =>
-  new Set(scopeManager.globalScope.through.filter((ref) => ref.isTypeReference && !ref.isValueReference).map((ref) => ref.identifier.range[0]));
+function typeOnly({ scopeManager }) {
+  const types = scopeManager.globalScope.through.filter((ref) => ref.isTypeReference && !ref.isValueReference);
+  return new Set(types.map((ref) => ref.identifier.range[0]));
+}
 
 /** Where members of enums stand: used by way of the enum. */
-const enumMembers = ({ scopeManager }) =>
-  new Set(scopeManager.scopes.filter(({ type }) => type === "tsEnum").flatMap(({ block }) => block.body.members.map(({ id }) => id.range[0])));
+function enumMembers({ scopeManager }) {
+  const enums = scopeManager.scopes.filter(({ type }) => type === "tsEnum");
+  return new Set(enums.flatMap(({ block }) => block.body.members.map(({ id }) => id.range[0])));
+}
 
 /**
  * [{rule, severity: "fatal" | "error" | "warning", message, start, end}], in UTF-16 offsets of `text`.

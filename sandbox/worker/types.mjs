@@ -23,7 +23,8 @@ const PARAMETERS = "A = any, B = any, C = any, D = any, E = any";
 function typeNames(specifiers, home) {
   const ts = require("typescript");
   const entry = join(home, "entry.mts");
-  const options = { moduleResolution: ts.ModuleResolutionKind.Bundler, module: ts.ModuleKind.ESNext, skipLibCheck: true, types: [] };
+  const { ModuleResolutionKind, ModuleKind } = ts;
+  const options = { moduleResolution: ModuleResolutionKind.Bundler, module: ModuleKind.ESNext, types: [] };
   const host = ts.createCompilerHost(options);
   const text = specifiers.map((each, i) => `import * as m${i} from ${JSON.stringify(each)};`).join("\n");
   const { getSourceFile, fileExists } = host;

@@ -1,6 +1,6 @@
 // TypeScript over many sources at once: one program a batch, its libraries parsed once.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
@@ -14,7 +14,7 @@ const OPTIONS = {
   target: ts.ScriptTarget.ES2022,
   module: ts.ModuleKind.ESNext,
   moduleResolution: ts.ModuleResolutionKind.Bundler,
-  moduleDetection: ts.ModuleDetectionKind.Force, // a script's names would be seen by its neighbours
+  moduleDetection: ts.ModuleDetectionKind.Force,
   jsx: ts.JsxEmit.ReactJSX,
   lib: ["lib.es2023.d.ts", "lib.dom.d.ts", "lib.dom.iterable.d.ts"],
   types: [],
@@ -28,40 +28,50 @@ const OPTIONS = {
   stableTypeOrdering: true, // or messages depend on what was checked before
 };
 
-// Ten times a program TypeScript guesses what was meant; then it stops. Without the guess they are alike.
-const GUESSED = new Map([[2552, 2304], [2833, 2503], [2570, 2304]]);
-
 const parsed = new Map(); // libraries and declarations by path
 
 function library(path) {
-  if (!parsed.has(path)) parsed.set(path, ts.createSourceFile(path, readFileSync(path, "utf8"), OPTIONS.target));
+  if (!parsed.has(path)) {
+    if (!existsSync(path)) return undefined; // a candidate may name what is not there
+    parsed.set(path, ts.createSourceFile(path, readFileSync(path, "utf8"), OPTIONS.target));
+  }
   return parsed.get(path);
 }
 
 const modules = new Map();
+const declarations = (name) => `${TYPES}${name.replace(/\W/g, "_")}.d.ts`;
 
 /** `names` are the modules that may be imported. */
 export function allow(names) {
   for (const name of [...names, "csstype"])
-    modules.set(name, { resolvedFileName: `${TYPES}${name.replace(/\W/g, "_")}.d.ts`, extension: ".d.ts", isExternalLibraryImport: true });
+    modules.set(name, { resolvedFileName: declarations(name), extension: ".d.ts", isExternalLibraryImport: true });
 }
 
 /** Parse only; throws RangeError where a source is nested too deeply for it. */
-export const parse = (path, source) =>
-  ts.createSourceFile(path, source, { languageVersion: OPTIONS.target, setExternalModuleIndicator: (file) => (file.externalModuleIndicator ??= true) }, true, ts.ScriptKind.TSX);
+export const parse = (path, source) => ts.createSourceFile(path, source, PARSING, true, ts.ScriptKind.TSX);
+
+// Every source is a module: a script's names would be seen by its neighbours.
+const PARSING = {
+  languageVersion: OPTIONS.target,
+  setExternalModuleIndicator: (file) => (file.externalModuleIndicator ??= true),
+};
 
 /** Whether it could change what others see: augmentations, and orders to load something. */
 export function reaches(file) {
-  if (file.referencedFiles.length || file.typeReferenceDirectives.length || file.libReferenceDirectives.length) return true;
-  if (file.hasNoDefaultLib || file.amdDependencies.length) return true;
-  const found = (node) => ts.isNamespaceExportDeclaration(node) || (ts.isModuleDeclaration(node) && ambient(node)) || ts.forEachChild(node, found);
+  const orders = [file.referencedFiles, file.typeReferenceDirectives, file.libReferenceDirectives, file.amdDependencies];
+  if (file.hasNoDefaultLib || orders.some((each) => each.length)) return true;
+  const found = (node) => ts.isNamespaceExportDeclaration(node) || ambient(node) || ts.forEachChild(node, found);
   return Boolean(found(file));
 }
 
-const ambient = (node) => ts.isStringLiteral(node.name) || Boolean(node.flags & ts.NodeFlags.GlobalAugmentation);
+/** `declare module "x"` and `declare global`. */
+const ambient = (node) =>
+  ts.isModuleDeclaration(node) && (ts.isStringLiteral(node.name) || Boolean(node.flags & ts.NodeFlags.GlobalAugmentation));
+
+const ours = (path) => path.startsWith(LIBRARY) || path.startsWith(TYPES);
 
 const host = (files) => ({
-  getSourceFile: (path) => files.get(path) ?? (path.startsWith(LIBRARY) || path.startsWith(TYPES) ? library(path) : undefined),
+  getSourceFile: (path) => files.get(path) ?? (ours(path) ? library(path) : undefined),
   fileExists: (path) => files.has(path) || parsed.has(path),
   readFile: () => undefined,
   getDefaultLibFileName: () => `${LIBRARY}lib.d.ts`,
@@ -83,9 +93,13 @@ export function check(files) {
   return new Map([...files].map(([path, file]) => [path, program.getSemanticDiagnostics(file)]));
 }
 
-/** {code, message}: the first sentence of what is wrong. */
-export function worded({ code, messageText }) {
-  const message = typeof messageText === "string" ? messageText : messageText.messageText;
-  const plain = GUESSED.get(code);
-  return plain ? { code: plain, message: message.replace(/ Did you mean .*$/s, "") } : { code, message };
+/**
+ * {code, message}: the first sentence of what is wrong.
+ *
+ * Ten times a program TypeScript guesses which name was meant, then no more; `canonicalHead` is the
+ * sentence without the guess, so that a neighbour's misspellings change nothing.
+ */
+export function worded(diagnostic) {
+  const { code, messageText } = diagnostic.canonicalHead ?? diagnostic;
+  return { code, message: typeof messageText === "string" ? messageText : messageText.messageText };
 }

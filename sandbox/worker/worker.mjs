@@ -30,7 +30,9 @@ const MAX_CLASS_CHARS = 200;
 const vendored = JSON.parse(readFileSync(new URL("./vendor/names.json", import.meta.url), "utf8"));
 const shims = new Shims(vendored.modules);
 const PACKAGES = shims.specifiers.filter((each) => !/jsx/.test(each)).join(", ");
-const SCRIPT_OF = new Map(Object.entries(vendored.scripts).flatMap(([script, { modules }]) => modules.map((m) => [m, script])));
+const SCRIPT_OF = new Map();
+for (const [script, { modules }] of Object.entries(vendored.scripts))
+  for (const specifier of modules) SCRIPT_OF.set(specifier, script);
 
 /** Resolves the packages and denies all else; `shim` gives a package's stand-in. */
 const closedWorld = (shim) => ({
