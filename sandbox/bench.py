@@ -25,9 +25,10 @@ from botgrpo.sandbox.react import ReactCompiler
 _COLD = 10
 _PAGES = 24  # for each worker
 _WARM_UP = 40
+_WEIGHED = 300
 _SCALES = (100, 500, 1000, 5000)
 _POOL_MIB = 1024
-_NAME, _WIDE = 32, 34  # columns of the table
+_NAME, _WIDE = 34, 34  # columns of the table
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ async def measure(backend: str, workers: int, candidates: int, *, scaling: bool)
     bundled = await _warm(found, workers, candidates, bundle=True)
     found.rows += [cold, warm, bundled]
     found.notes["warm : cold, a worker"] = f"{warm.per_s / workers / cold.per_s:.0f} : 1"
-    found.notes["memory of 2 compile workers"] = await _memory(backend)
+    await _weigh(found)
     try:
         chromium.find_chromium()
     except SandboxUnavailable as error:
@@ -211,18 +212,29 @@ async def _timed(
     return times_ms, len(candidates) / (time.perf_counter() - started)
 
 
-async def _memory(backend: str) -> str:
-    compiler = ReactCompiler(backend, workers=2)
-    engine = docker.connect() if backend == "docker" else None
+async def _weigh(found: Measured) -> None:
+    """Two compile workers: their memory after bundles, and their processor time for verdicts."""
+    compiler = ReactCompiler(found.backend, workers=2)
+    engine = docker.connect() if found.backend == "docker" else None
+    made = corpus.candidates(5)
+
+    async def judge(count: int, *, bundle: bool) -> None:
+        sources = [each.source for each in itertools.islice(made, count)]
+        await asyncio.gather(*(compiler.compile(source, bundle=bundle) for source in sources))
+
     try:
-        sources = [each.source for each in itertools.islice(corpus.candidates(5), 200)]
-        await asyncio.gather(*(compiler.compile(source, bundle=True) for source in sources))
+        await judge(2 * _WARM_UP, bundle=False)
+        before_s = await asyncio.to_thread(usage.workers_cpu_s, engine)
+        await judge(_WEIGHED, bundle=False)
+        used_s = await asyncio.to_thread(usage.workers_cpu_s, engine) - before_s
+        await judge(_WEIGHED, bundle=True)
         used_mib = await asyncio.to_thread(usage.workers_mib, engine)
     finally:
         await compiler.aclose()
         if engine:
             engine.close()
-    return f"{used_mib:.0f} of {_POOL_MIB} MiB"
+    found.notes["memory of 2 compile workers"] = f"{used_mib:.0f} of {_POOL_MIB} MiB"
+    found.notes["processor time of a warm verdict"] = f"{1000 * used_s / _WEIGHED:.1f} ms"
 
 
 def _compare(found: Measured, candidate: Candidate, status: str) -> None:

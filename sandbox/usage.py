@@ -18,7 +18,7 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """`processes` are ours below this one, the dead among them `zombies`; memory is our own."""
+    """`processes` are ours below this one, the dead among them `zombies`; memory: our own heap."""
 
     descriptors: int
     containers: int
@@ -39,7 +39,7 @@ def held(engine: Any = None) -> Held:
         zombies=sum(_state(pid) == "Z" for pid in pids),
         threads=threading.active_count(),
         groups=_groups(),
-        memory_mib=_memory_mib(os.getpid(), "Rss"),  # PSS moves with what others share
+        memory_mib=_memory_mib(os.getpid(), "Anonymous"),  # the rest is files, and comes and goes
     )
 
 
@@ -56,6 +56,19 @@ def workers_mib(engine: Any = None) -> float:
         droppable = memory["stats"].get("total_inactive_file", memory["stats"].get("inactive_file"))
         total += memory["usage"] - (droppable or 0)
     return total / 2**20
+
+
+def workers_cpu_s(engine: Any = None) -> float:
+    """Seconds of processor time that the workers alive now have used, however busy the machine."""
+    if engine is not None:
+        stats = [each.stats(stream=False) for each in own_containers(engine)]
+        return float(sum(each["cpu_stats"]["cpu_usage"]["total_usage"] for each in stats)) / 1e9
+    ticks = 0
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(OSError):
+            fields = (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def kill_a_worker(rng: random.Random, engine: Any = None) -> None:

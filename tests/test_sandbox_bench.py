@@ -143,6 +143,7 @@ def test_the_bench_fills_every_row_of_a_backend(
     monkeypatch.setattr(chromium, "find_chromium", none)
     monkeypatch.setattr(bench, "_SCALES", (20, 30))
     monkeypatch.setattr(bench, "_COLD", 2)
+    monkeypatch.setattr(bench, "_WEIGHED", 100)
     found = asyncio.run(bench.measure("bubblewrap", 2, 30, scaling=True))
     assert found.wrong == []
     assert [len(row.times_ms) for row in found.rows] == [2, 30, 30, 0]
@@ -151,3 +152,4 @@ def test_the_bench_fills_every_row_of_a_backend(
     assert float(found.notes["ms a candidate, of 30"]) > 0
     mib = float(found.notes["memory of 2 compile workers"].split()[0])
     assert 30 < mib < 1024
+    assert 0.2 < float(found.notes["processor time of a warm verdict"].split()[0]) < 200
