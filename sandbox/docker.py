@@ -64,7 +64,7 @@ class Docker:
         knock()
         try:
             self._remove_left()
-            container = self._client.containers.create(self._image, command, **self._options())
+            container = self._create(command)
             return ContainerLink(container, self._left)
         except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
             if container is not None:
@@ -89,6 +89,15 @@ class Docker:
         if self._client is not None:
             self._remove_left()
             self._client.close()
+
+    def _create(self, command: Sequence[str]) -> Any:
+        import docker.errors
+
+        try:
+            return self._client.containers.create(self._image, command, **self._options())
+        except docker.errors.ImageNotFound:  # pruned, or another engine came up at this address
+            self._image, self._base = docker_image.ensure(self._client, self._program)
+            return self._client.containers.create(self._image, command, **self._options())
 
     def _answers(self) -> bool:
         with contextlib.suppress(Exception):

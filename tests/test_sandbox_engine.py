@@ -139,7 +139,9 @@ def test_what_an_engine_takes_with_it_is_unscored_and_judged_when_it_is_back(
 @pytest.mark.docker
 @pytest.mark.kill
 @pytest.mark.slow
-def test_an_absent_engine_costs_no_runtime_and_leaves_no_container(engine: Engine) -> None:
+def test_an_absent_engine_costs_no_runtime_no_container_and_may_lose_its_images(
+    engine: Engine,
+) -> None:
     made = Docker(DEFAULT_LIMITS)
     made.check()
     made._runtimes = ["runc", "spare"]
@@ -153,6 +155,9 @@ def test_an_absent_engine_costs_no_runtime_and_leaves_no_container(engine: Engin
     client: Any = docker.connect()
     assert len(docker.own_containers(client)) == 1
     made.start().close()
+    assert docker.own_containers(client) == []
+    client.images.remove(made._image, force=True)
+    made.start().close()  # builds it again
     assert docker.own_containers(client) == []
     client.close()
     made.close()
