@@ -9,7 +9,7 @@ still count in the loss's denominator.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -117,15 +117,15 @@ def update(
         RunFailed: the loss or the gradient is not finite; that step was not taken.
     """
     several = how.epochs * how.minibatches > 1
-    old = _frozen(model, rows, how) if several else None
-    fixed = None
+    job = _Update(model, optimizer, rows, algorithm, how)
+    if several:
+        job.old = job.frozen(model)
     if reference is not None:
         with reference.model() as start:
-            fixed = _frozen(start, rows, how)
-    seen = _Seen()
+            job.fixed = job.frozen(start)
     for picked in deal(len(rows), how.epochs, how.minibatches, shuffle):
-        _step(model, optimizer, rows, picked, old, fixed, algorithm, how, seen)
-    return seen.numbers()
+        job.step(picked)
+    return job.seen.numbers()
 
 
 def deal(n: int, epochs: int, minibatches: int, seed: Sequence[int]) -> Iterator[list[int]]:
@@ -139,67 +139,110 @@ def deal(n: int, epochs: int, minibatches: int, seed: Sequence[int]) -> Iterator
                 yield sorted(share.tolist())
 
 
-def _step(
-    model: Any,
-    optimizer: torch.optim.Optimizer,
-    rows: Sequence[Row],
-    picked: Sequence[int],
-    old: dict[int, Tensor] | None,
-    fixed: dict[int, Tensor] | None,
-    algorithm: Algorithm,
-    how: Settings,
-    seen: _Seen,
-) -> None:
-    """One optimiser step over the picked rows."""
-    optimizer.zero_grad(set_to_none=True)
-    weights = _weights([rows[i] for i in picked], algorithm, how)
-    weight_of = dict(zip(picked, weights, strict=True))
-    learns = _learning(rows, picked, how)
-    total = 0.0
-    for group in microbatches([rows[i] for i in learns], how.budget_tokens):
-        indices = [learns[i] for i in group]
-        batch = [rows[i] for i in indices]
+@dataclass(slots=True)
+class _Update:
+    """A batch on its way into the weights.
+
+    `old` and `fixed` are log-probabilities [T] by row: of the policy before the first step (None
+    where that is the only one) and of the reference (None without a KL term).
+    """
+
+    model: Any
+    optimizer: torch.optim.Optimizer
+    rows: Sequence[Row]
+    algorithm: Algorithm
+    how: Settings
+    old: dict[int, Tensor] | None = None
+    fixed: dict[int, Tensor] | None = None
+    seen: _Seen = field(default_factory=_Seen)
+
+    def step(self, picked: Sequence[int]) -> None:
+        """One optimiser step over the picked rows."""
+        self.optimizer.zero_grad(set_to_none=True)
+        weights = self.weights(picked)
+        learns = self.learning(picked)
+        total, norm = 0.0, 0.0
+        for group in microbatches([self.rows[i] for i in learns], self.how.budget_tokens):
+            indices = [learns[i] for i in group]
+            loss_N = self.loss(indices)
+            loss = (loss_N * torch.cat([weights[i] for i in indices]).to(loss_N)).sum()
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss.detach())
+        if learns:
+            clip = self.how.grad_clip
+            norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), clip))
+            if not math.isfinite(total) or not math.isfinite(norm):
+                raise RunFailed(
+                    f"loss {total} and gradient norm {norm}: not finite; that step was not taken. "
+                    "The last checkpoint is intact: lower optim.learning_rate and go on with "
+                    "--resume"
+                )
+            self.optimizer.step()
+        self.seen.losses.append(total)
+        self.seen.norms.append(norm)
+
+    def loss(self, indices: Sequence[int]) -> Tensor:
+        """Losses [N] of the tokens of these rows, not yet weighed."""
+        how, batch = self.how, [self.rows[i] for i in indices]
         logps_N, row_N = token_logps(
-            model, batch, pad_id=how.pad_id, temperature=how.temperature, autocast=how.autocast
+            self.model,
+            batch,
+            pad_id=how.pad_id,
+            temperature=how.temperature,
+            autocast=how.autocast,
         )
         # in the first step the ratio is 1: the log-probabilities are their own past
-        old_N = logps_N.detach() if old is None else torch.cat([old[i] for i in indices])
+        old_N = logps_N.detach() if self.old is None else _joined(self.old, indices)
         sampler_N = _flat([r.sampler_logps_T for r in batch], logps_N)
         advantages_N = _flat([r.advantages_T for r in batch], logps_N)
         surrogate = partial(
-            LOSSES[algorithm.loss],
+            LOSSES[self.algorithm.loss],
             logp_old_N=old_N,
             advantages_N=advantages_N,
             row_N=row_N,
-            clip_low=algorithm.clip_low,
-            clip_high=algorithm.clip_high,
+            clip_low=self.algorithm.clip_low,
+            clip_high=self.algorithm.clip_high,
         )
-        loss_N = surrogate(logps_N)
-        seen.gaps.append(old_N - sampler_N)
-        if old is not None:
-            seen.clipped.append(_silent(surrogate, logps_N) & (advantages_N != 0))
+        loss_N: Tensor = surrogate(logps_N)
+        self.seen.gaps.append(old_N - sampler_N)
+        if self.old is not None:
+            self.seen.clipped.append(_silent(surrogate, logps_N) & (advantages_N != 0))
         if how.correction:
             weight_N = correction_weights(how.correction, old_N, sampler_N, row_N)
             loss_N = loss_N * weight_N
-            seen.weights.append(weight_N)
-        if fixed is not None:
-            kl_N = k3(logps_N, torch.cat([fixed[i] for i in indices]))
+            self.seen.weights.append(weight_N)
+        if self.fixed is not None:
+            kl_N = k3(logps_N, _joined(self.fixed, indices))
             loss_N = loss_N + how.kl * kl_N
-            seen.kl.append(kl_N.detach())
-        loss = (loss_N * torch.cat([weight_of[i] for i in indices]).to(loss_N)).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        total += float(loss.detach())
-    norm = 0.0
-    if learns:
-        norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), how.grad_clip))
-        if not math.isfinite(total) or not math.isfinite(norm):
-            raise RunFailed(
-                f"loss {total} and gradient norm {norm}: not finite; that step was not taken. The "
-                "last checkpoint is intact: lower optim.learning_rate and go on with --resume"
-            )
-        optimizer.step()
-    seen.losses.append(total)
-    seen.norms.append(norm)
+            self.seen.kl.append(kl_N.detach())
+        return loss_N
+
+    def learning(self, picked: Iterable[int]) -> list[int]:
+        """Those that have a gradient: without an advantage only the KL term gives one."""
+        return [i for i in picked if self.how.kl or np.any(self.rows[i].advantages_T)]
+
+    def weights(self, picked: Sequence[int]) -> dict[int, Tensor]:
+        """By row, what its tokens count [T]: all rows do, those without a gradient too."""
+        if not picked:
+            return {}
+        lengths = [len(self.rows[i].completion_ids) for i in picked]
+        row_N = torch.repeat_interleave(torch.arange(len(picked)), torch.tensor(lengths))
+        aggregate = AGGREGATIONS[self.algorithm.aggregation]
+        weights_N = aggregate(row_N, len(picked), self.how.max_tokens)
+        return dict(zip(picked, torch.split(weights_N, lengths), strict=True))
+
+    def frozen(self, model: Any) -> dict[int, Tensor]:
+        """By row, log-probabilities under `model` as it is now, of the rows that learn."""
+        learns = self.learning(range(len(self.rows)))
+        logps = frozen_logps(
+            model,
+            [self.rows[i] for i in learns],
+            pad_id=self.how.pad_id,
+            temperature=self.how.temperature,
+            autocast=self.how.autocast,
+            budget_tokens=self.how.budget_tokens,
+        )
+        return dict(zip(learns, logps, strict=True))
 
 
 def correction_weights(name: str, old_N: Tensor, sampler_N: Tensor, row_N: Tensor) -> Tensor:
@@ -208,33 +251,8 @@ def correction_weights(name: str, old_N: Tensor, sampler_N: Tensor, row_N: Tenso
     return CORRECTIONS[name](old_N, torch.where(agree_N, old_N, sampler_N), row_N)
 
 
-def _learning(rows: Sequence[Row], picked: Sequence[int], how: Settings) -> list[int]:
-    """Those of the picked rows that have a gradient: without an advantage only the KL term has."""
-    return [i for i in picked if how.kl or np.any(rows[i].advantages_T)]
-
-
-def _frozen(model: Any, rows: Sequence[Row], how: Settings) -> dict[int, Tensor]:
-    """By row, log-probabilities under `model` as it is now, of the rows that learn."""
-    learns = _learning(rows, range(len(rows)), how)
-    logps = frozen_logps(
-        model,
-        [rows[i] for i in learns],
-        pad_id=how.pad_id,
-        temperature=how.temperature,
-        autocast=how.autocast,
-        budget_tokens=how.budget_tokens,
-    )
-    return dict(zip(learns, logps, strict=True))
-
-
-def _weights(rows: Sequence[Row], algorithm: Algorithm, how: Settings) -> list[Tensor]:
-    """Each row's share of the loss, [T] a row; all rows count, those without a gradient too."""
-    if not rows:
-        return []
-    lengths = torch.tensor([len(r.completion_ids) for r in rows], dtype=torch.int64)
-    row_N = torch.repeat_interleave(torch.arange(len(rows)), lengths)
-    weights_N = AGGREGATIONS[algorithm.aggregation](row_N, len(rows), how.max_tokens)
-    return list(torch.split(weights_N, lengths.tolist()))
+def _joined(pieces: dict[int, Tensor], indices: Sequence[int]) -> Tensor:
+    return torch.cat([pieces[i] for i in indices])
 
 
 def _silent(surrogate: Callable[[Tensor], Tensor], logps_N: Tensor) -> Tensor:
