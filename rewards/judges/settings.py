@@ -29,7 +29,9 @@ class Settings(BaseModel):
         key_env: name of the environment variable that holds the key; none is sent where it is
             unset.
         structured: how a schema is asked for: `response_format` (OpenAI, vLLM, llama.cpp),
-            `structured_outputs` (vLLM since 0.12), or `none` (by the prompt alone).
+            `structured_outputs` (vLLM since 0.12), or `none` (by the prompt alone). Where vLLM's
+            answers end in white space up to the length limit, start it with
+            `--structured-outputs-config '{"backend": "xgrammar", "disable_any_whitespace": true}'`.
         temperature: of sampling; 0 is not bit-stable on a server that batches.
         max_tokens: most tokens of one answer. One that was cut is no verdict.
         extra: further fields of the request's body; None takes a field away.

@@ -14,6 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from botgrpo.rewards.judges.prompts import Prompt
 
 
+_MOST = 9999  # a number without an upper bound may never end
+
+
 class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -21,7 +24,7 @@ class _Form(BaseModel):
 class StepVerdict(_Form):
     """One step, named by its number."""
 
-    step: int = Field(ge=1)
+    step: int = Field(ge=1, le=_MOST)
     why: str
     verdict: Literal["right", "unsure", "wrong"]
 
@@ -36,7 +39,7 @@ class FirstError(_Form):
     """Index of the earliest wrong paragraph, -1 where all are right."""
 
     why: str
-    first_wrong: int = Field(ge=-1)
+    first_wrong: int = Field(ge=-1, le=_MOST)
 
 
 class ChunkVerdict(_Form):
@@ -49,8 +52,8 @@ class ChunkVerdict(_Form):
 class SummaryItem(_Form):
     """What steps `first` to `last` of the trace establish."""
 
-    first: int = Field(ge=1)
-    last: int = Field(ge=1)
+    first: int = Field(ge=1, le=_MOST)
+    last: int = Field(ge=1, le=_MOST)
     text: str
 
 

@@ -14,7 +14,7 @@ class Blame(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    line: int = Field(ge=1)
+    line: int = Field(ge=1, le=99_999)  # a number without an upper bound may never end
     why: str
     impact: Literal[-1, -2, -3]
 
