@@ -28,7 +28,7 @@ from botgrpo.sandbox.pool import Attempted, Pool
 CHECKER = Program("worker", "checker.mjs")
 TYPE_CHECKER = Program("worker", "checker.mjs", arguments=("types",))
 # A batch takes longer than one candidate; TypeScript's libraries alone take 200 MiB and seconds.
-CHECK_LIMITS = Limits(wall_s=20.0, start_s=90.0, memory_mib=768)
+CHECK_LIMITS = Limits(wall_s=20.0, start_s=90.0, memory_mib=768, reply_kib=2048)
 
 _CACHED_RESULTS = 4096
 _BATCH = 16

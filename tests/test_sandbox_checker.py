@@ -289,11 +289,13 @@ def test_a_source_nested_too_deeply_is_said_to_be_so(checker: ReactChecker) -> N
 
 
 def test_findings_are_bounded_in_number_and_length(checker: ReactChecker) -> None:
-    name = "x" * 2000
-    source = "".join(f"{name}{i}();" for i in range(100))
-    result = check(checker, source)
-    assert len(result.findings) == 50
-    assert all(len(found.message) <= 300 for found in result.findings)
+    def flood(letter: str, end: str = "") -> str:
+        return "".join(f"{letter * 400}{i}();" for i in range(100)) + end
+
+    # A whole batch of them must fit into one reply, though each letter takes six bytes there.
+    for result in check_all(checker, [flood("x"), *(flood("漢", f"// {i}") for i in range(16))]):
+        assert (result.status, len(result.findings)) == ("checked", 50)
+        assert all(len(found.message) <= 300 for found in result.findings)
 
 
 class FakePool:
