@@ -31,7 +31,7 @@ class AimeRecipe:
     drill_batch: int = 64
     drill_lr: float = 3e-3
     solutions: int = 40_000
-    solution_steps: int = 1200
+    solution_steps: int = 1400
     solution_batch: int = 32
     solution_lr: float = 3e-3
     corruption_rate: float = CORRUPTION_RATE

@@ -11,7 +11,8 @@ import torch
 
 from botgrpo.benchmarks import shipped
 from botgrpo.benchmarks.tasks.react import ReactTask
-from botgrpo.benchmarks.warm_start import Recipe, follows, measure, react_micro, warm_started
+from botgrpo.benchmarks.warm_start import warm_started
+from botgrpo.benchmarks.warm_start_react import Recipe, follows, measure, react_micro
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from botgrpo.trainer.config import Config, parse
 from botgrpo.trainer.micro import build_model, build_tokenizer, save
