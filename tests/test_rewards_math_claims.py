@@ -87,6 +87,7 @@ def test_a_false_claim_is_refuted_at_its_place(text, claim):
         "Is 7 * 8 = 54?",
         "So 7 * 8 = 54. Wait, that is wrong, 7 * 8 = 56.",
         "half of 8 + 2 = 6",
+        "The angle is atan(1/1) = π/4 radians.",
         "This gives us $294$ which simplifies to $-\\frac{150}{98}$.",
         "The sum of squares from 21^2 to 40^2 is 30151.",
         "Equating them, (1/2) * b * 10 = (1/2) * b * 12 = (1/2) * b * 15.",

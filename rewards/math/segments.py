@@ -81,8 +81,11 @@ class _Builder:
                 if skipped:
                     i += skipped
                     continue
-                self.last_word = _bare(piece)
-                self.close(self.last_word)
+                self.close(_bare(piece))
+                applied = following is not None and following.text == "("
+                glued = following is not None and following.start == piece.end
+                # atan(1/1) = π/4: the bracket is an argument of a function that we do not know
+                self.last_word = "of" if applied and glued else _bare(piece)
             elif piece.kind == "line":
                 if self.goes_on(following):
                     self.blanks.append((piece.start, piece.end))

@@ -7,9 +7,9 @@ prose: a wrong step holds true equations as often as a right one does. So tokens
 however many steps there are. Claims that take no work (2 + 2 = 4, x = x, what was said before)
 verify nothing.
 
-sympy is not needed for this: arithmetic, radicals, polynomials and congruences are decided by our
-own canonical forms, whose work can be counted (`algebra.py`); mpmath, which sympy is built on,
-gives digits where there is no such form.
+sympy says which numbers are prime, and mpmath, which it is built on, gives digits where there is no
+exact form. The rest (arithmetic, radicals, polynomials, congruences) is decided by canonical forms
+of our own, whose work can be counted (`algebra.py`).
 """
 
 from __future__ import annotations
