@@ -12,7 +12,7 @@ import pytest
 
 from botgrpo.rewards.spans import TextMap
 from botgrpo.sandbox import checker as module
-from botgrpo.sandbox.base import DEFAULT_LIMITS
+from botgrpo.sandbox.base import DEFAULT_LIMITS, Limits
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.checker import CheckResult, Finding, ReactChecker
 from botgrpo.sandbox.errors import SandboxUnavailable
@@ -330,6 +330,29 @@ def test_a_lost_batch_goes_out_again_one_by_one_and_one_is_blamed() -> None:
     pool.work()
     assert pool.batches == [["first"], ["a", "bomb", "b"], ["a"], ["bomb"], ["b"]]
     assert [future.result(0).loss for future in futures] == ["", "", "oom", ""]
+
+
+BOMB = """type T<N extends unknown[]> = N["length"] extends 999 ? N : T<[...N, 1]>;
+type U<A> = A extends [infer H, ...infer R] ? [...U<R>, H, ...U<R>] : [];
+const v: U<[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]> = 1;
+const t: T<[]> = v;
+export default t;
+"""
+
+
+@pytest.mark.slow
+def test_a_bomb_of_types_is_named_and_its_neighbours_are_checked() -> None:
+    limits = Limits(wall_s=10.0, start_s=90.0, memory_mib=768)
+    bombed = ReactChecker("bubblewrap", limits=limits, types=True)
+    sources = ["export default und;", *(f"export default und; // {i}" for i in range(3))]
+    try:
+        *results, bomb = check_all(bombed, [*sources, BOMB])
+    except SandboxUnavailable as error:
+        pytest.skip(f"bubblewrap: {error}")
+    finally:
+        bombed.close()
+    assert bomb.status in ("timeout", "oom", "crash", "infra_error") and bomb.findings == ()
+    assert [(result.status, len(result.findings)) for result in results] == [("checked", 2)] * 4
 
 
 def test_batches_are_bounded_in_number_and_bytes() -> None:
