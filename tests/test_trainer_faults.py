@@ -17,6 +17,7 @@ from botgrpo.sandbox.errors import RunFailed
 from botgrpo.trainer import checkpoint
 from botgrpo.trainer.loop import Run
 from botgrpo.trainer.policy import load_policy
+from botgrpo.trainer.stopping import Stop
 from test_trainer_loop import lines
 from tiny import StubReward, StubTask, tiny_config, tiny_policy_folder
 
@@ -190,3 +191,16 @@ def test_a_second_signal_stops_at_once(folder: Path, tmp_path: Path) -> None:
     newest = checkpoint.latest(tmp_path / "checkpoints")
     assert newest is not None and newest.name == "step-000002"  # step 3 was not saved any more
     assert run.reward.closed  # type: ignore[attr-defined]
+
+
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Stop() as stop:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert stop.asked == ""
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert stop.asked == "SIGTERM"
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

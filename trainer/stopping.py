@@ -15,7 +15,8 @@ class Stop:
     """Listens for SIGINT and SIGTERM while it is a context.
 
     The first one sets `asked` to its name; a second one of either kind acts as it did before, at
-    once. Outside the main thread, where Python lets nobody listen, nothing is caught.
+    once. A signal that is ignored stays so, as SIGINT is in a shell's background jobs. Outside the
+    main thread, where Python lets nobody listen, nothing is caught.
     """
 
     def __init__(self) -> None:
@@ -24,7 +25,10 @@ class Stop:
 
     def __enter__(self) -> Stop:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._note) for number in SIGNALS}
+            for number in SIGNALS:
+                handler = signal.getsignal(number)
+                if handler not in (None, signal.SIG_IGN):
+                    self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_: object) -> None:
