@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import math
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,7 @@ def main(
     print(machine.facts(names[0]), flush=True)
     found = []
     for name in names:
+        print(f"measuring {name}: a minute or two", file=sys.stderr, flush=True)
         found.append(asyncio.run(measure(name, workers, candidates, scaling=scaling)))
         if found[-1].wrong:
             print(f"{name}: WRONG VERDICTS: {'; '.join(found[-1].wrong[:5])}")
@@ -77,12 +79,11 @@ def main(
 
 
 async def measure(backend: str, workers: int, candidates: int, *, scaling: bool) -> Measured:
-    """Every row of one backend, the quick ones first. Raises SandboxUnavailable."""
+    """Every row of one backend. Raises SandboxUnavailable."""
     found = Measured(backend)
-    cold = await asyncio.to_thread(_cold, backend, found)
+    cold = await asyncio.to_thread(_cold, found)
     warm = await _warm(found, workers, candidates, bundle=False)
-    bundled = await _warm(found, workers, candidates, bundle=True)
-    found.rows += [cold, warm, bundled]
+    found.rows += [cold, warm, await _warm(found, workers, candidates, bundle=True)]
     found.notes["warm : cold, a worker"] = f"{warm.per_s / workers / cold.per_s:.0f} : 1"
     await _weigh(found)
     try:
@@ -90,8 +91,7 @@ async def measure(backend: str, workers: int, candidates: int, *, scaling: bool)
     except SandboxUnavailable as error:
         found.rows.append(Row("page and picture", note=str(error)))
     else:
-        for count in (1, 2):
-            found.rows.append(await _pages(found, count))
+        found.rows += [await _pages(found, count) for count in (1, 2)]
     for scale in _SCALES if scaling else ():
         row = await _warm(found, workers, scale, bundle=False)
         found.notes[f"ms a candidate, of {scale}"] = f"{1000 / row.per_s:.2f}"
@@ -134,9 +134,9 @@ def _working(backend: str | None) -> list[str]:
     return found
 
 
-def _cold(backend: str, found: Measured) -> Row:
+def _cold(found: Measured) -> Row:
     """A fresh worker for each candidate: start, greet, one verdict, remove."""
-    walls = chooser(backend)()
+    walls = chooser(found.backend)()
     times_ms = []
     started = time.perf_counter()
     for each in itertools.islice(corpus.candidates(1), _COLD):
@@ -146,7 +146,7 @@ def _cold(backend: str, found: Measured) -> Row:
             worker.greet()
             _compare(found, each, worker.ask({"source": each.source})["status"])
         except Lost as lost:
-            raise SandboxUnavailable(f"{backend}: a worker was lost ({lost})") from None
+            raise SandboxUnavailable(f"{found.backend}: a worker was lost ({lost})") from None
         finally:
             worker.close()
         times_ms.append((time.perf_counter() - began) * 1000)
