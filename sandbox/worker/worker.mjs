@@ -158,7 +158,7 @@ function classTokens(source) {
   if (!/\bclassName\b/.test(source)) return [];
   for (const [token] of source.matchAll(/[^\s"'`]+/g)) {
     if (found.size === MAX_CLASSES) break;
-    if (token.length <= MAX_CLASS_CHARS && /^[a-z@*!\-[]/.test(token)) found.add(token);
+    if (token.length <= MAX_CLASS_CHARS && /^[a-z@*!\-[][^{};<\\]*$/.test(token)) found.add(token);
   }
   return [...found];
 }
