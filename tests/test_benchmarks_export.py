@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,14 @@ def test_what_the_other_trainer_cannot_do_is_refused(
     assert cli.main(["export", trainer, "react_micro", *arguments]) == 2
     printed = capsys.readouterr()
     assert says in printed.err and printed.out == ""
+
+
+@pytest.mark.parametrize("script", [trl_script, verl_script])
+def test_what_the_other_trainer_must_be_told_by_hand_is_named(script: Any) -> None:
+    plain = script(load_config("react_micro", []), "x")
+    assert "by hand" not in plain
+    told = script(load_config("react_micro", ["optim.epochs=2", "optim.kl=0.1"]), "x")
+    assert "optim.epochs, optim.kl: set what that trainer has for it by hand" in told
 
 
 def test_options_of_the_estimator_go_along() -> None:
