@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botgrpo.rewards import Rollout, local_of
@@ -87,6 +87,8 @@ def test_a_false_claim_is_refuted_at_its_place(text, claim):
         "Is 7 * 8 = 54?",
         "So 7 * 8 = 54. Wait, that is wrong, 7 * 8 = 56.",
         "half of 8 + 2 = 6",
+        "$x=5$ $y=6$. Then $x + 1 = 5 + 1$",
+        "So 7 * 8 = 54. Let me recompute: 7 * 8 = 56.",
         "The angle is atan(1/1) = π/4 radians.",
         "This gives us $294$ which simplifies to $-\\frac{150}{98}$.",
         "The sum of squares from 21^2 to 40^2 is 30151.",
@@ -145,6 +147,7 @@ def test_a_wrong_value_is_charged_once_where_it_is_computed():
     assert values(text) == [-1, 1, 1]
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(
     st.integers(0, 999), st.integers(1, 999), st.sampled_from("+-*"), st.integers(0, 9), st.data()
 )
@@ -161,6 +164,7 @@ def test_a_changed_digit_is_refuted_and_the_true_value_never(a, b, sign, digit, 
         assert refuted(changed) == expected
 
 
+@settings(deadline=None)
 @given(st.integers(-9, 9), st.integers(-9, 9), st.integers(1, 9))
 def test_true_identities_are_never_refuted(a, b, c):
     for text in (
@@ -181,6 +185,7 @@ _PIECES = (
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(_PIECES), max_size=60))
 def test_any_text_gets_the_same_bounded_verdicts_at_places_inside_their_steps(pieces):
     text = "".join(pieces)

@@ -104,7 +104,7 @@ class Chain:
 
 
 class Reader:
-    """Reads the chains of the steps of one completion."""
+    """Reads the chains of one step."""
 
     def __init__(
         self,

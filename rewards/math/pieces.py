@@ -48,6 +48,8 @@ _DRESS = re.compile(
     r"|\\(?:begin|end)\{(?:align|aligned|equation|gather|split|cases)\*?\}|&|(?<!\S)\*\*(?=\S)"
     r"|(?<=\S)\*\*(?!\S)|(?<=\S)\*\*(?=[.,;:)])|`|\\tag\{[^{}]{0,20}\}|\\label\{[^{}]{0,40}\}"
 )
+# Two formulas side by side are two: a semicolon cuts them.
+_ADJACENT = re.compile(r"\$(?=\s{0,9}\$)|\\\)(?=\s{0,9}\\\()|\\\](?=\s{0,9}\\\[)")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•–]\s+|\(?[0-9]{1,3}[.)]\s+|\([a-z]\)\s+)", re.MULTILINE)
 _OF = re.compile(r"(?<=[%0-9}])(?:\s|\\)+of(?=\s+(?:the\s+)?\$?[0-9(\\])")
 _STARRED = re.compile(r"\\\*")
@@ -57,6 +59,7 @@ def mask(text: str) -> str:
     """The text, one code point for one, with dress blanked and words for signs replaced."""
     text = _BULLET.sub(_blank, text)
     text = _STARRED.sub(" *", text)
+    text = _ADJACENT.sub(lambda m: ";".ljust(len(m[0])), text)
     text = _DRESS.sub(_blank, text)
     text = _PHRASE.sub(_sign_for_phrase, text)
     return _OF.sub(lambda m: "*".center(len(m[0])), text)

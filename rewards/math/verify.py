@@ -21,7 +21,8 @@ FUNCTION_LETTERS = frozenset("fghpqABCDEFGHIJKLMNOPQRSTUVWXYZφ") | {"phi", "var
 _NEXT_CHARS = 80  # a retraction at the start of the next step still counts
 
 _RETRACTION = re.compile(
-    r"\b(?:wait|hold on|scratch that|oops|correction|let me (?:re|correct|fix|try again|double)"
+    r"\b(?:wait|hold on|scratch that|oops|correction"
+    r"|let me (?:re(?:do|check|compute|calculate|consider)|correct|fix|try again)"
     r"|(?:that|this|which)(?:['’]s| is| was) (?:not right|not correct|wrong|incorrect|a mistake"
     r"|an error)|i made (?:a|an) (?:mistake|error)|no, (?:that|this|it)|actually)\b",
     re.IGNORECASE,
@@ -59,7 +60,10 @@ def verify(completion: str) -> list[Verdict]:
     seen: set[str] = set()
     verdicts = []
     for i, step in enumerate(steps):
-        following = completion[steps[i + 1].start :][:_NEXT_CHARS] if i + 1 < len(steps) else ""
+        following = ""
+        if i + 1 < len(steps):
+            start = steps[i + 1].start
+            following = completion[start : min(steps[i + 1].end, start + _NEXT_CHARS)]
         verdicts.append(_judge(completion, step, following, scope, seen))
         scope.next_step()
     return verdicts
