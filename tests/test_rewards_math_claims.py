@@ -48,6 +48,7 @@ def refuted(completion: str) -> list[str]:
         (r"$\binom{10}{3} = 130$", r"\binom{10}{3} = 130"),
         (r"$\sum_{k=1}^{10} k^2 = 384$", r"\sum_{k=1}^{10} k^2 = 384"),
         (r"$\sqrt{50} = 2\sqrt{5}$", r"\sqrt{50} = 2\sqrt{5}"),
+        (r"$\sin(30) = 0.9$", r"\sin(30) = 0.9"),
         (r"$\sqrt{2} \approx 1.7$", r"\sqrt{2} \approx 1.7"),
         ("Since 3 * 5 < 2 * 7, we stop.", "3 * 5 < 2 * 7"),
         ("100 is a multiple of 3", "100 is a multiple of 3"),
@@ -87,6 +88,8 @@ def test_a_false_claim_is_refuted_at_its_place(text, claim):
         "Is 7 * 8 = 54?",
         "So 7 * 8 = 54. Wait, that is wrong, 7 * 8 = 56.",
         "half of 8 + 2 = 6",
+        r"$\sin(30) = \frac{1}{2}$, $\cos 60^\circ = 0.5$ and $\sin(\pi/6) = 0.5$",
+        r"$\log 100 = 2$",
         "$x=5$ $y=6$. Then $x + 1 = 5 + 1$",
         "So 7 * 8 = 54. Let me recompute: 7 * 8 = 56.",
         "The angle is atan(1/1) = π/4 radians.",
@@ -140,6 +143,14 @@ def test_what_follows_a_step_changes_it_only_by_a_retraction():
 def test_the_spelling_of_a_claim_does_not_change_its_verdict(spelling):
     assert values(spelling) == [-1]
     assert values(spelling.replace("214", "204")) == [1]
+
+
+@pytest.mark.parametrize("name", ["x", "t", "n", "y_1", r"\alpha", "p"])
+@pytest.mark.parametrize("order", ["2{0} + 3 = 11", "3 + 2{0} = 11", r"\left(2{0}\right)+3 = 11"])
+def test_names_order_and_brackets_do_not_change_a_verdict(name, order):
+    text = "$" + order.format(name) + "$\n${0} = {1}$"
+    assert values(text.format(name, 4)) == [1]
+    assert values(text.format(name, 5)) == [-1]
 
 
 def test_a_wrong_value_is_charged_once_where_it_is_computed():

@@ -5,6 +5,7 @@ False means that the sides differ in every reading in use, and by more than roun
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice, product
@@ -54,6 +55,17 @@ class Decider:
 
         With `exact` only 40 equal digits count as equal.
         """
+        outcome = self._near(left, right, exact)
+        if outcome[0] is False:
+            for a, b in _readings(left, right):
+                try:
+                    if self._near(a, b, exact)[0] is not False:
+                        return UNKNOWN
+                except Undecided:
+                    return UNKNOWN
+        return outcome
+
+    def _near(self, left: Expr, right: Expr, exact: bool) -> Outcome:
         mp = context()
         x, y = approximate(left, self.budget), approximate(right, self.budget)
         gap, size = abs(x - y), max(abs(x), abs(y))
@@ -66,8 +78,6 @@ class Decider:
             return True, evidence
         rounded = not exact or is_literal(left) or is_literal(right)
         if rounded and (gap <= unit or gap <= size / 20):
-            return UNKNOWN
-        if other_readings(left) or other_readings(right):
             return UNKNOWN
         return False, evidence
 
@@ -152,8 +162,7 @@ class Decider:
 
     def _reads(self, left: Expr, right: Expr) -> bool:
         """Whether both sides agree, or have no value, in some other reading."""
-        lefts, rights = [left, *other_readings(left)], [right, *other_readings(right)]
-        for a, b in islice(product(lefts, rights), 1, None):
+        for a, b in _readings(left, right):
             try:
                 x = rational(a, self.scope.values, self.budget)
                 if x == rational(b, self.scope.values, self.budget):
@@ -161,6 +170,12 @@ class Decider:
             except Undecided:
                 return True
         return False
+
+
+def _readings(left: Expr, right: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """Every pair of readings of two sides but the first of both."""
+    pairs = product([left, *other_readings(left)], [right, *other_readings(right)])
+    return islice(pairs, 1, None)
 
 
 def shown(value: Rational) -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from botgrpo.rewards.math.tree import Apply, Expr
+from botgrpo.rewards.math.tree import Apply, Expr, Name, Number, parts
 
+_CIRCULAR = frozenset(("sin", "cos", "tan", "sec", "csc", "cot"))
 Change = Callable[[Apply], Apply]
 
 
 def other_readings(expr: Expr) -> list[Expr]:
-    """Each convention applied throughout: 3 1/2 as a product, -2^2 as (-2)^2, a/bc as a/(bc)."""
+    """Each convention applied throughout: 3 1/2 as a product, -2^2 as (-2)^2, a/bc as a/(bc),
+    sin 30 in degrees."""
     found = []
-    for change in (_mixed_as_product, _sign_inside_power, _slash_takes_all):
+    for change in (_mixed_as_product, _sign_inside_power, _slash_takes_all, _degrees):
         other = _everywhere(expr, change)
         if other != expr:
             found.append(other)
@@ -47,3 +49,10 @@ def _slash_takes_all(expr: Apply) -> Apply:
         return expr
     top, bottom = left.args
     return Apply("/", (top, Apply("*", (bottom, expr.args[1]))), expr.start, expr.end)
+
+
+def _degrees(expr: Apply) -> Apply:
+    if expr.op not in _CIRCULAR or Name("pi") in parts(expr.args[0]):
+        return expr
+    turned = Apply("/", (Apply("*", (expr.args[0], Name("pi"))), Number(180)))
+    return Apply(expr.op, (turned,), expr.start, expr.end)
