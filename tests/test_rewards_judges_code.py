@@ -69,6 +69,7 @@ def test_a_line_blamed_twice_counts_once_and_a_blank_one_has_no_length():
     for twice in ([(2, -1, "a"), (2, -3, "b")], [(2, -3, "b"), (2, -1, "a")]):
         score, _ = judged(verdict(7, [*twice, (3, -2, "c")]))
         assert [(s.value, s.end - s.start) for s in score.spans] == [(-0.3, 8), (-0.2, 0)]
+        assert score.spans[1].start == TEXT.index("(\n\n") + 2  # not in the line after it
 
 
 def test_what_is_not_react_gets_the_sentinel_and_no_lines():

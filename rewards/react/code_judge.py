@@ -147,7 +147,8 @@ class CodeJudge:
 def _spans(code: Extraction, lines: Sequence[Blame]) -> tuple[Span, ...]:
     """Each blamed line from its first to its last visible character, a tenth of its impact.
 
-    A line that is blamed twice counts once, at its worst.
+    A blank line is a place without length, at its start. A line that is blamed twice counts once,
+    at its worst.
     """
     starts = [*line_starts(code.code).tolist(), len(code.code)]
     worst: dict[int, Blame] = {}
@@ -157,7 +158,8 @@ def _spans(code: Extraction, lines: Sequence[Blame]) -> tuple[Span, ...]:
     spans = []
     for line, blame in sorted(worst.items()):
         text = code.code[starts[line - 1] : starts[line]]
-        start = code.start + starts[line - 1] + len(text) - len(text.lstrip())
+        seen = text.strip()
+        start = code.start + starts[line - 1] + (text.index(seen) if seen else 0)
         label = f"judge {blame.impact}: {remark(blame.why)}"
-        spans.append(Span(start, start + len(text.strip()), blame.impact / 10, label))
+        spans.append(Span(start, start + len(seen), blame.impact / 10, label))
     return tuple(spans)
