@@ -125,6 +125,12 @@ def check(config: Config, *, where: str, weights: bool = True) -> None:
         task(config.task)
         algorithm(config.algorithm, config.algorithm_options)
         reward(config)
+        rollouts = config.sampling.prompts * config.sampling.group_size
+        if config.optim.minibatches > rollouts:
+            raise ConfigError(
+                f"optim.minibatches is {config.optim.minibatches}; a step has {rollouts} rollouts, "
+                "and each minibatch needs one"
+            )
         if config.policy.lora:
             from botgrpo.trainer import lora
 

@@ -41,6 +41,11 @@ def test_a_model_that_is_not_here_and_has_no_shape_is_refused() -> None:
         training.load_config("react_micro", ["policy.model=nobody/nothing"])
 
 
+def test_more_minibatches_than_rollouts_are_refused_before_anything_is_loaded() -> None:
+    with pytest.raises(ConfigError, match=r"optim\.minibatches is 65; a step has 64 rollouts"):
+        training.load_config("react_micro", ["optim.minibatches=65"])
+
+
 def test_prompts_are_counted_by_the_tokenizer_where_there_is_one(tmp_path: Path) -> None:
     config = training.load_config("react_micro", [])
     folder, remark = plan.model_shape(config)
