@@ -18,7 +18,7 @@ import torch
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.llama import supports
 from botgrpo.trainer.logps import CHUNK_ELEMENTS
-from botgrpo.trainer.policy import DTYPES, SMALL_WIDTH, _checkpoint_layers
+from botgrpo.trainer.policy import DTYPES, SMALL_WIDTH, checkpoint_layers
 
 # of one logit in an update: in the products' type, as float32, by temperature, log-probability
 LOGIT_BYTES = 14
@@ -130,7 +130,7 @@ def build(model_config: Any, config: Config, device: str = "meta") -> Any:
         with torch.device(device):
             lora.add(model, policy.lora, seed=0)
     if policy.gradient_checkpointing:
-        _checkpoint_layers(model)
+        checkpoint_layers(model)
     return model
 
 

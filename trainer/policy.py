@@ -84,7 +84,7 @@ def load_policy(folder: Path, config: PolicyConfig | None = None, *, seed: int =
 
         lora.add(model, config.lora, seed=seed)
     if config.gradient_checkpointing:
-        _checkpoint_layers(model)
+        checkpoint_layers(model)
     end_ids = _end_ids(model, tokenizer)
     if not end_ids:
         raise ConfigError(f"the tokenizer in {folder} names no end-of-sequence token")
@@ -133,7 +133,8 @@ def _require_plain_head(model: Any) -> None:
         )
 
 
-def _checkpoint_layers(model: Any) -> None:
+def checkpoint_layers(model: Any) -> None:
+    """Have each layer computed again in the backward pass instead of kept."""
     # renamed in transformers 5
     enable = getattr(model, "activation_checkpointing_enable", None)
     (enable or model.gradient_checkpointing_enable)()
