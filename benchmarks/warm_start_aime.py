@@ -35,7 +35,7 @@ class AimeRecipe:
     solution_batch: int = 32
     solution_lr: float = 3e-3
     corruption_rate: float = CORRUPTION_RATE
-    eval_prompts: int = 512
+    eval_prompts: int = 256
 
 
 def aime_micro(
@@ -52,6 +52,7 @@ def aime_micro(
     from botgrpo.trainer.micro import build_tokenizer
 
     task = AimeMicroTask()
+    items = task.eval_items(recipe.eval_prompts)  # too many are refused before the training
     reading = texts(task.corpus(4000, 0))
     drills = task.drills(recipe.drill_steps * recipe.drill_batch // 2, seed)
     solutions = task.corpus(recipe.solutions, seed, recipe.corruption_rate)
@@ -73,7 +74,7 @@ def aime_micro(
                 recipe.solution_lr,
             ),
         ),
-        measured=lambda made: measure_answers(made, task.eval_items(recipe.eval_prompts)),
+        measured=lambda made: measure_answers(made, items),
         say=say,
     )
 
