@@ -5,9 +5,11 @@ that nobody caught, a page that left, a renderer that died), `hang`, `blank` (no
 control that differs from its background), then `ok`; `infra_error` means that nobody could tell. A
 page that hangs or dies counts only if a second try in a fresh browser repeats it.
 
-The page has no network, an origin, a context and a clock of its own. The clock is paused and moved
-by hand, `Math.random` is seeded, animations are brought to their end: a page that depends on
-nothing else gives the same picture each time. Two pictures that differ are noted.
+The page has no network, and a context and a clock of its own. The clock is paused and moved in
+steps, and the page is looked at when three seconds have passed on it; `Math.random` is seeded, and
+animations are brought to their end. So a page that depends on nothing else gives the same picture
+each time; two pictures that differ are noted. Blank is a page that looks the same without its text,
+images and controls.
 
 Chromium's own sandbox is off: the walls around the whole worker (see `base.py`) stand in for it. A
 page that breaks out of its renderer reaches the worker's process and nothing beyond; the worker is
@@ -33,6 +35,7 @@ from botgrpo.sandbox.backends import chooser
 from botgrpo.sandbox.base import Limits, Program
 from botgrpo.sandbox.pool import Attempted, Pool
 from botgrpo.sandbox.react import Bundle, CompileResult, ReactCompiler, shared_compiler
+from botgrpo.sandbox.replies import plain, whole
 
 BROWSER = Program(
     "browser",
@@ -66,13 +69,14 @@ class PageResult:
         status: see above.
         reason: the first error, or what is wrong, in words.
         png: the 1280 x 800 picture; None where there is none.
-        text: what can be read on the page, at most 20,000 characters.
+        text: of the document, as `innerText` has it, at most 20,000 characters.
         nodes: elements of the document.
         height_px: of the whole document; the picture shows the first 800.
         errors: messages of uncaught errors, in their order.
         console: what the page logged, each line with its kind.
         notes: what was refused or noticed: "dialog dismissed", "popup closed", "navigation
-            blocked", "request blocked", "rejected: ...", "download refused", "nondeterministic".
+            blocked", "request blocked", "rejected: ...", "download refused", "an error in a
+            frame", "nondeterministic".
         seconds: from the call, waiting included.
     """
 
@@ -164,19 +168,18 @@ def _page(attempted: Attempted) -> PageResult:
     if reply is None:
         return PageResult(attempted.loss, attempted.detail)
     try:
-        png = None if reply["png"] is None else base64.b64decode(reply["png"], validate=True)
-        if reply["status"] not in _JUDGED | _TRY_AGAIN:
+        if reply["status"] not in (*_JUDGED, *_TRY_AGAIN, "infra_error"):
             raise ValueError("no such status")
         return PageResult(
             reply["status"],
-            str(reply["reason"]),
-            png,
-            str(reply["text"]),
-            int(reply["nodes"]),
-            int(reply["height"]),
-            errors=tuple(map(str, reply["errors"])),
-            console=tuple(map(str, reply["console"])),
-            notes=tuple(map(str, reply["notes"])),
+            plain(reply["reason"]),
+            None if reply["png"] is None else base64.b64decode(reply["png"], validate=True),
+            plain(reply["text"]),
+            whole(reply["nodes"]),
+            whole(reply["height"]),
+            errors=tuple(map(plain, reply["errors"])),
+            console=tuple(map(plain, reply["console"])),
+            notes=tuple(map(plain, reply["notes"])),
         )
     except (KeyError, TypeError, ValueError, binascii.Error):
         return PageResult("infra_error", "the worker's reply has another form")

@@ -59,6 +59,8 @@ class Pool:
         """Queue one request; its deadline starts when a worker takes it up."""
         if self._closed:
             raise SandboxUnavailable("this pool of workers was closed; make a new one.")
+        if self.owner != os.getpid():  # a fork took along no thread that could answer
+            raise SandboxUnavailable("this pool of workers is another process's; make a new one.")
         return self._threads.submit(self._judge, request)
 
     def warm(self) -> Future[None]:

@@ -21,6 +21,7 @@ from botgrpo.sandbox.answers import Answers
 from botgrpo.sandbox.backends import chooser
 from botgrpo.sandbox.base import DEFAULT_LIMITS, Limits
 from botgrpo.sandbox.pool import Attempted, Pool
+from botgrpo.sandbox.replies import plain, whole
 
 _CACHED_RESULTS = 4096
 _JUDGED = frozenset(
@@ -150,14 +151,23 @@ def _read(attempted: Attempted) -> CompileResult:
     reason = reply.get("reason") or (diagnostics[0].message if diagnostics else "")
     if reply["status"] not in _JUDGED:
         raise ValueError("no such status")
-    bundle = Bundle(reply["code"], reply["packages"], reply["classes"]) if "code" in reply else None
-    return CompileResult(reply["status"], diagnostics, facts, str(reason), bundle=bundle)
+    bundle = None
+    if "code" in reply:
+        lists = (list(map(plain, reply[name])) for name in ("packages", "classes"))
+        bundle = Bundle(plain(reply["code"]), *lists)
+    return CompileResult(reply["status"], diagnostics, facts, plain(reason), bundle=bundle)
 
 
 def _diagnostic(entry: Mapping[str, Any]) -> Diagnostic:
-    place = entry["place"] or {"line": 1, "column": 0, "length": 0}
-    notes = tuple(Place(**note) for note in entry["notes"])
-    return Diagnostic(entry["kind"], entry["message"], **place, notes=notes)
+    line, column, length = _place(entry["place"] or {"line": 1, "column": 0, "length": 0})
+    notes = tuple(Place(*_place(note)) for note in entry["notes"])
+    return Diagnostic(
+        plain(entry["kind"]), plain(entry["message"]), line, column, length, notes=notes
+    )
+
+
+def _place(place: Mapping[str, Any]) -> tuple[int, int, int]:
+    return whole(place["line"]), whole(place["column"]), whole(place["length"])
 
 
 _shared: dict[tuple[str, int], ReactCompiler] = {}

@@ -197,6 +197,7 @@ def test_finished_cells_are_kept_on_resume(tmp_path: Path, monkeypatch: pytest.M
     done = tmp_path / "out/cells/bot/seed0/checkpoints/step-000003"
     done.mkdir(parents=True)
     (done / "state.json").write_text("{}")
+    (done / "weights.pt").touch()
     before = len(stub.commands)
     bench(tmp_path, resume=True).run()
     again = [command[command.index("--out") + 1] for command in stub.commands[before:]]

@@ -97,7 +97,49 @@ def test_a_page_says_what_it_shows_and_logs(browser: ReactBrowser) -> None:
             "runtime_error",
             "late",
         ),
+        (
+            "useEffect(() => { setTimeout(() => { null.x }, 50) }, []); return <p>x</p>;",
+            "runtime_error",
+            "Cannot read properties of null",
+        ),
+        (
+            "useEffect(() => { requestAnimationFrame(() => missing()) }, []); return <p>x</p>;",
+            "runtime_error",
+            "missing is not defined",
+        ),
+        (
+            "useEffect(() => { setTimeout(() => { location = 'about:blank' }, 300) }, []);"
+            " return <p>x</p>;",
+            "runtime_error",
+            "navigated away",
+        ),
+        (
+            "useEffect(() => { setTimeout(() => document.documentElement.remove(), 300) }, []);"
+            " return <p>x</p>;",
+            "blank",
+            "",
+        ),
         ("return <div />;", "blank", ""),
+        ("return <hr />;", "blank", ""),
+        (
+            "return <div style={{ background: 'linear-gradient(red, blue)', height: 300 }}>"
+            "<p style={{ opacity: 0 }}>x</p></div>;",
+            "blank",
+            "",
+        ),
+        (
+            "return <div style={{ border: '9px solid' }}><p style={{ color: '#fff' }}>x</p></div>;",
+            "blank",
+            "",
+        ),
+        ("return <canvas style={{ border: '1px solid' }} />;", "blank", ""),
+        ("return <audio controls />;", "ok", ""),
+        ("return <><style>{'p::before { content: \"shown\" }'}</style><p /></>;", "ok", ""),
+        (
+            "history.back(); return <p>{process.env.NODE_ENV} {String(isSecureContext)}</p>;",
+            "ok",
+            "",
+        ),
         ("return <p style={{ opacity: 0 }}>x</p>;", "blank", ""),
         ("return <p style={{ visibility: 'hidden' }}>x</p>;", "blank", ""),
         ("return <p style={{ position: 'absolute', left: -999 }}>x</p>;", "blank", ""),
@@ -119,10 +161,20 @@ def test_a_page_is_what_it_comes_to(
 
 
 @pytest.mark.browser
+def test_each_step_of_a_chain_of_timers_is_waited_for(browser: ReactBrowser) -> None:
+    body = (
+        "const [n, s] = useState(0);"
+        " useEffect(() => { if (n < 5) setTimeout(() => s(n + 1), 100) }, [n]);"
+        " return <p>{n}</p>;"
+    )
+    assert page(browser, body).text == "5"
+
+
+@pytest.mark.browser
 def test_what_a_page_does_after_a_while_is_waited_for(browser: ReactBrowser) -> None:
     body = (
         "const [s, set] = useState('loading');"
-        " useEffect(() => { setTimeout(() => set('ready'), 800) }, []);"
+        " useEffect(() => { setTimeout(() => set('ready'), 2000) }, []);"
     )
     assert page(browser, body + " return <p>{s}</p>;").text == "ready"
 
@@ -158,6 +210,24 @@ def test_tailwind_classes_are_styled_without_a_network(browser: ReactBrowser) ->
     styled = page(browser, "return <p className='text-5xl font-bold text-red-600 p-8'>styled</p>;")
     assert plain.status == styled.status == "ok"
     assert plain.png != styled.png and styled.notes == ()
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    "classes",
+    [
+        "{`p-8 text-5xl${n ? ' mt-2' : ''}`}",
+        "{['p-8', 'text-5xl'].join(' ')}",
+        "{n ? 'p-8' : \"p-8 text-5xl\"}",
+    ],
+)
+def test_classes_are_found_however_they_are_put_together(
+    browser: ReactBrowser, classes: str
+) -> None:
+    data = "const rows = [" + "'some words of data', " * 900 + "];"
+    body = f"const n = 0; return <p className={classes}>styled</p>;"
+    want = page(browser, "return <p className='p-8 text-5xl'>styled</p>;")
+    assert page(browser, body, data).png == want.png
 
 
 @pytest.mark.browser
@@ -287,7 +357,10 @@ def test_a_page_that_hangs_or_dies_counts_only_if_it_does_so_again(
 
 @pytest.mark.parametrize(
     "broken",
-    [{}, {"status": "splendid"}, {"png": "no base64!"}, {"nodes": "many"}, {"errors": None}],
+    [
+        *({}, {"status": "splendid"}, {"png": "no base64!"}, {"nodes": "many"}, {"errors": None}),
+        *({"nodes": float("inf")}, {"height": -1}, {"nodes": True}, {"text": 5}, {"notes": [1]}),
+    ],
 )
 def test_a_reply_of_another_form_is_no_verdict(broken: dict) -> None:
     right = {"status": "ok", "reason": "", "png": None, "text": "", "nodes": 1, "height": 1}
@@ -295,6 +368,13 @@ def test_a_reply_of_another_form_is_no_verdict(broken: dict) -> None:
     assert browser_module._page(Attempted(right)).status == "ok"
     reply = {**right, **broken} if broken else {}
     assert browser_module._page(Attempted(reply)).status == "infra_error"
+
+
+def test_text_of_a_page_can_always_be_written_down() -> None:
+    right = {"status": "ok", "reason": "\ud83d", "png": None, "text": "a\udc00", "nodes": 1}
+    right |= {"height": 1, "errors": ["\ud83d"], "console": [], "notes": []}
+    result = browser_module._page(Attempted(right))
+    assert (result.reason, result.text, result.errors) == ("?", "a?", ("?",))
 
 
 def test_pictures_are_read_whatever_filter_their_lines_have(tmp_path: Path) -> None:

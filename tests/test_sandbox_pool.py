@@ -171,6 +171,20 @@ def test_a_worker_that_has_grown_is_replaced_before_it_fails_a_candidate(pools: 
     assert [link.seen for link in backend.links] == [["a", "b"], ["c"]]
 
 
+def test_a_forked_child_is_refused_and_does_not_wait(pools: list[Pool]) -> None:
+    pool = pool_of(pools, FakeBackend())
+    pool.submit({"source": "a"}).result(10)
+    child = os.fork()
+    if child == 0:
+        try:
+            pool.submit({"source": "b"})
+        except SandboxUnavailable:
+            os._exit(3)
+        os._exit(4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+    assert pool.submit({"source": "c"}).result(10).loss == ""
+
+
 def test_a_worker_that_died_while_idle_is_not_handed_out(pools: list[Pool]) -> None:
     backend = FakeBackend()
     pool = pool_of(pools, backend)

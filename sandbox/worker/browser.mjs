@@ -7,9 +7,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { serve } from "./frames.mjs";
-import { decode, varies } from "./png.mjs";
+import { decode, differ } from "./png.mjs";
 import { css as tailwind } from "./tailwind.mjs";
-import { FREEZE, PAGE, PREPARE, PROBE } from "./page.mjs";
+import { BREATHE, FREEZE, HIDE, MOUNT, PAGE, PREPARE, PROBE, WAITS } from "./page.mjs";
 
 const [PLAYWRIGHT, CHROMIUM] = process.argv.slice(2);
 Object.assign(process.env, { HOME: "/tmp", XDG_CACHE_HOME: "/tmp", XDG_CONFIG_HOME: "/tmp", TMPDIR: "/tmp" });
@@ -18,7 +18,10 @@ const { chromium } = require(PLAYWRIGHT);
 
 const VIEWPORT = { width: 1280, height: 800 };
 const NOW_MS = Date.UTC(2025, 0, 15, 12);
-const PAGE_S = 1; // how long a page lives, on its own clock, before it is looked at
+// How long a page lives, on its own clock, before it is looked at: 3 s, in steps that leave room for
+// what one timer's work asks of the next.
+const LIFE_MS = [...Array(20).fill(50), ...Array(10).fill(200)];
+const ORIGIN = "https://app.test"; // secure, as most pages are when they are served
 const CPU_S = 3; // a page that has burnt this much hangs, however busy the machine is
 const WALL_S = 15;
 const CLOSE_MS = 1000;
@@ -48,7 +51,6 @@ const FLAGS = [
 process.on("unhandledRejection", () => {});
 
 let browser = null;
-let pages = 0;
 
 async function launch() {
   browser = await chromium.launch({ executablePath: CHROMIUM, headless: true, args: FLAGS, chromiumSandbox: false });
@@ -101,17 +103,18 @@ async function patience(promise) {
 
 const cut = (text) => String(text).slice(0, MAX_CHARS);
 
-/** One page, from an empty context to its picture; `seen` is filled while it goes. */
-async function visit(context, request, seen) {
+function served(path, request, css) {
+  const script = (body) => ({ contentType: "text/javascript; charset=utf-8", body });
+  if (path === "/") return { contentType: "text/html; charset=utf-8", body: PAGE(request.packages, css) };
+  if (path === "/mount.js") return script(MOUNT);
+  if (path === "/candidate.js") return script(request.code);
+  const name = /^\/vendor\/([a-z0-9-]+\.js)$/.exec(path)?.[1];
+  return name ? script(vendor(name)) : null;
+}
+
+/** A page in an empty context that sees our files and nothing else; `seen` is filled while it lives. */
+async function open(context, request, seen) {
   const css = request.classes.length ? await tailwind(request.classes) : "";
-  const origin = `http://page-${++pages}.test`;
-  const serveFile = (path) => {
-    if (path === "/") return { contentType: "text/html; charset=utf-8", body: PAGE(request.packages, css) };
-    if (path === "/candidate.js") return { contentType: "text/javascript; charset=utf-8", body: request.code };
-    const name = /^\/vendor\/([a-z0-9-]+\.js)$/.exec(path)?.[1];
-    if (name) return { contentType: "text/javascript; charset=utf-8", body: vendor(name) };
-    return null;
-  };
   let arrived = false;
   await context.route("**/*", (route) => {
     const asked = route.request();
@@ -123,7 +126,7 @@ async function visit(context, request, seen) {
       }
       arrived = true;
     }
-    const file = url.origin === origin ? serveFile(url.pathname) : null;
+    const file = url.origin === ORIGIN ? served(url.pathname, request, css) : null;
     if (file) return route.fulfill(file);
     seen.note("request blocked");
     return route.abort();
@@ -139,34 +142,61 @@ async function visit(context, request, seen) {
   });
   page.on("download", () => seen.note("download refused"));
   page.on("crash", () => seen.crash());
+  return page;
+}
+
+/** One page, from an empty context to its picture. */
+async function visit(context, request, seen) {
+  const page = await open(context, request, seen);
   const cdp = await context.newCDPSession(page);
-  cdp.on("Runtime.exceptionThrown", ({ exceptionDetails }) => seen.exception(exceptionDetails));
+  const main = (await cdp.send("Page.getFrameTree")).frameTree.frame.id;
+  cdp.on("Runtime.executionContextCreated", ({ context: { id, auxData } }) => seen.frames.set(id, auxData?.frameId));
+  cdp.on("Runtime.exceptionThrown", ({ exceptionDetails }) => seen.exception(exceptionDetails, main));
   cdp.on("Runtime.consoleAPICalled", (call) => seen.log(call));
+  cdp.on("Runtime.bindingCalled", () => (seen.waits = true));
   await cdp.send("Runtime.enable");
+  await cdp.send("Runtime.addBinding", { name: WAITS });
   await page.clock.install({ time: NOW_MS });
   await page.clock.pauseAt(NOW_MS + 1000);
   await page.addInitScript(FREEZE);
-  await page.goto(`${origin}/`, { waitUntil: "load", timeout: 0 });
-  const { frameTree } = await cdp.send("Page.getFrameTree");
-  const { executionContextId } = await cdp.send("Page.createIsolatedWorld", { frameId: frameTree.frame.id });
+  try {
+    await page.goto(`${ORIGIN}/`, { waitUntil: "load", timeout: 0 });
+    return await look(page, cdp, main, seen);
+  } catch (failure) {
+    await new Promise((resolve) => setTimeout(resolve, 200)); // until the news of a new address is in
+    if (seen.gone || page.url().startsWith(`${ORIGIN}/`)) throw failure;
+    seen.note("navigated away"); // from under our questions
+    return null;
+  }
+}
+
+async function look(page, cdp, frameId, seen) {
+  const { executionContextId: contextId } = await cdp.send("Page.createIsolatedWorld", { frameId });
   const ask = async (expression) => {
-    const evaluated = { expression, contextId: executionContextId, awaitPromise: true, returnByValue: true };
+    const evaluated = { expression, contextId, awaitPromise: true, returnByValue: true };
     return (await cdp.send("Runtime.evaluate", evaluated)).result.value;
   };
   await ask(PREPARE);
-  // The page's own clock may be broken by the page: then it simply stands still.
-  await page.clock.runFor(PAGE_S * 1000).catch(() => {});
-  const facts = await ask(PROBE);
-  if (!page.url().startsWith(`${origin}/`)) seen.note("navigated away");
+  for (const ms of seen.waits ? LIFE_MS : []) {
+    await page.clock.runFor(ms).catch((failure) => seen.late(failure));
+    await ask(BREATHE);
+  }
+  const facts = (await ask(PROBE)) ?? { nodes: 0, height: 0, text: "", not_a_component: false };
+  if (!page.url().startsWith(`${ORIGIN}/`)) seen.note("navigated away");
   const shoot = async (clip) => {
     const options = { format: "png", optimizeForSpeed: true, ...(clip && { clip, captureBeyondViewport: true }) };
     return Buffer.from((await cdp.send("Page.captureScreenshot", options)).data, "base64");
   };
+  const below = { x: 0, y: 0, width: VIEWPORT.width, height: Math.min(facts.height, MAX_HEIGHT_PX), scale: 1 };
+  const long = below.height > VIEWPORT.height;
   const png = await shoot();
-  const again = shoot();
-  const isSeen = anySeen(decode(png), facts.boxes); // while the second picture is drawn
-  if (!png.equals(await again)) seen.note("nondeterministic");
-  return { facts, png, isBlank: !isSeen && !(await seenBelow(facts, shoot)) };
+  if (!png.equals(await shoot())) seen.note("nondeterministic");
+  const whole = long ? await shoot(below) : null;
+  await ask(HIDE);
+  // What is gone now was a text, an image or a control that could be seen.
+  const isSeen =
+    differ(decode(png), decode(await shoot())) || (long && differ(decode(whole), decode(await shoot(below))));
+  return { facts, png, isBlank: !isSeen };
 }
 
 const files = new Map();
@@ -181,6 +211,8 @@ class Seen {
   errors = [];
   console = [];
   notes = new Set();
+  frames = new Map(); // of the execution contexts
+  waits = false;
   gone = null;
   crashed = new Promise((_, reject) => (this.crash = () => reject((this.gone = new Error("crash")))));
 
@@ -189,15 +221,24 @@ class Seen {
   }
 
   note(what) {
-    this.notes.add(what);
+    if (this.notes.size < 20) this.notes.add(what);
   }
 
-  exception({ text, exception }) {
+  exception({ text, exception, executionContextId }, mainFrame) {
     const message = cut(exception?.description ?? exception?.value ?? text).split("\n    at ")[0];
     // A promise that nobody caught leaves the page as it is; often it is a request that we refused.
     if (/in promise/.test(text)) this.note(`rejected: ${message.slice(0, 100)}`);
-    else if (this.errors.length < MAX_ERRORS) this.errors.push(message);
-    if (this.notes.size > 20) this.notes = new Set([...this.notes].slice(0, 20));
+    else if ((this.frames.get(executionContextId) ?? mainFrame) !== mainFrame) this.note("an error in a frame");
+    else this.error(message);
+  }
+
+  /** What a timer threw: the clock hands it to whoever moves it. */
+  late(failure) {
+    if (!this.gone) this.error(cut(failure.message.replace(/^[\w.]+: /, "")).split("\n")[0]);
+  }
+
+  error(message) {
+    if (this.errors.length < MAX_ERRORS) this.errors.push(message);
   }
 
   log({ type, args }) {
@@ -206,17 +247,9 @@ class Seen {
   }
 }
 
-/** Whether a text, an image or a control differs from what lies around it. */
-const anySeen = (picture, boxes) => boxes.some((box) => varies(picture, box));
-
-/** The same for what lies below the picture. */
-async function seenBelow({ below, height }, shoot) {
-  if (below.length === 0) return false;
-  const clip = { x: 0, y: 0, width: VIEWPORT.width, height: Math.min(height, MAX_HEIGHT_PX), scale: 1 };
-  return anySeen(decode(await shoot(clip)), below);
-}
-
-function verdict(seen, { facts, isBlank }) {
+function verdict(seen, page) {
+  if (!page) return ["runtime_error", "the page navigated away"];
+  const { facts, isBlank } = page;
   if (facts.nodes > MAX_NODES) return ["too_large", `more than ${MAX_NODES} elements`];
   if (facts.not_a_component) return ["not_a_component", "the default export is not a component"];
   if (seen.errors.length) return ["runtime_error", seen.errors[0]];
@@ -245,9 +278,9 @@ async function mount(request) {
     status = verdict(seen, page);
   } catch (failure) {
     if (seen.gone) status = ["crash", "the page's process died: out of memory, or a fault of the engine"];
-    else if (!(failure instanceof Late)) throw failure;
+    else if (!(failure instanceof Late)) status = ["infra_error", `${failure?.stack ?? failure}`];
   }
-  const clean = status[0] !== "hang" && status[0] !== "crash";
+  const clean = !["hang", "crash", "infra_error"].includes(status[0]);
   const closed = within(CLOSE_MS, context.close()).then(() => clean, () => false);
   if (!(await closed)) kill();
   return {

@@ -3,42 +3,69 @@
 /** The document: vendored packages as classic scripts, then the candidate as a module. */
 export const PAGE = (packages, css) => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>candidate</title><link rel="icon" href="data:,">
-<style>${css}</style></head><body><div id="root"></div>
+<style>* { caret-color: transparent !important }</style><style>${css}</style></head><body><div id="root"></div>
 ${packages.map((name) => `<script src="/vendor/${name}"></script>`).join("\n")}
 <script type="module">
-const packages = globalThis.__botgrpo;
-const { createElement } = packages["react"];
-const { createRoot } = packages["react-dom/client"];
-const { flushSync } = packages["react-dom"];
-const root = document.getElementById("root");
-const { default: Candidate } = await import("/candidate.js");
-const kind = typeof Candidate;
-if (kind === "function" || (kind === "object" && Candidate !== null && "$$typeof" in Candidate && !("props" in Candidate)))
-  flushSync(() => createRoot(root).render(createElement(Candidate)));
-else root.setAttribute("data-not-a-component", kind);
+import { mount } from "/mount.js";
+import Candidate from "/candidate.js";
+mount(Candidate);
 </script></body></html>`;
 
+/** A module that takes what it needs before the candidate's own module runs. */
+export const MOUNT = `
+const { createElement } = globalThis.__botgrpo["react"];
+const { createRoot } = globalThis.__botgrpo["react-dom/client"];
+const { flushSync } = globalThis.__botgrpo["react-dom"];
+const root = document.getElementById("root");
+export function mount(Candidate) {
+  const kind = typeof Candidate;
+  const special = kind === "object" && Candidate !== null && "$$typeof" in Candidate && !("props" in Candidate);
+  if (kind === "function" || special) flushSync(() => createRoot(root).render(createElement(Candidate)));
+  else root.setAttribute("data-not-a-component", kind);
+}`;
+
+/** Called once by a page that asks for time to pass. */
+export const WAITS = "__botgrpo_waits";
+
 /**
- * Runs before the page's own code, on top of a paused clock: time passes only as it is looked at,
- * 0.02 ms a look, so that two visits see the same times and a loop that waits for a second still ends.
+ * Runs before the page's own code, on top of a paused clock: between its moves time passes only as it
+ * is looked at, 0.02 ms a look, so that two visits see the same times and a loop that waits for a
+ * second still ends. There is nothing to go back to, and chance has a seed.
  */
 export const FREEZE = `(() => {
   const NativeDate = Date;
   const dateNow = NativeDate.now.bind(NativeDate);
   const sinceStart = performance.now.bind(performance);
-  let looked = 0;
-  const now = () => Math.floor(dateNow() + ++looked * 0.02);
+  const creeping = (read) => {
+    let [moment, looked, latest] = [read(), 0, 0];
+    return () => {
+      const now = read();
+      if (now !== moment) [moment, looked] = [now, 0];
+      return (latest = Math.max(latest, now + ++looked * 0.02));
+    };
+  };
+  const date = creeping(dateNow);
+  const now = () => Math.floor(date());
   globalThis.Date = new Proxy(NativeDate, {
     construct: (target, given, newTarget) => Reflect.construct(target, given.length ? given : [now()], newTarget),
     apply: () => new NativeDate(now()).toString(),
     get: (target, key) => (key === "now" ? now : Reflect.get(target, key)),
   });
-  Object.defineProperty(performance, "now", { value: () => sinceStart() + ++looked * 0.02 });
-  // With no delay a timer that renews itself would be due for ever at one moment of a clock moved by hand.
-  for (const name of ["setTimeout", "setInterval"]) {
+  Object.defineProperty(performance, "now", { value: creeping(sinceStart) });
+  const waits = globalThis.${WAITS};
+  delete globalThis.${WAITS};
+  let told = false;
+  for (const name of ["setTimeout", "setInterval", "requestAnimationFrame", "requestIdleCallback"]) {
     const native = globalThis[name];
-    globalThis[name] = (callback, delay, ...rest) => native(callback, Math.max(4, Number(delay) || 0), ...rest);
+    globalThis[name] = (callback, delay, ...rest) => {
+      if (!told) waits("");
+      told = true;
+      if (name[0] === "r") return native(callback, delay);
+      // With no delay a timer that renews itself would be due for ever at one moment of such a clock.
+      return native(callback, Math.max(4, Number(delay) || 0), ...rest);
+    };
   }
+  for (const name of ["back", "forward", "go"]) history[name] = () => {};
   let state = 20250115;
   Math.random = () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -57,22 +84,29 @@ export const FREEZE = `(() => {
   };
 })()`;
 
-/** Asked in an isolated world: has the first commit come? Waits a little for a page that is still empty. */
+// All that follows is asked in an isolated world: the page's own globals are not there.
+
+/** Has the first commit come? Waits a little for a page that is still empty. */
 export const PREPARE = `(async () => {
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   const root = document.getElementById("root");
   for (let i = 0; i < 30 && root && !root.childElementCount && !root.dataset.notAComponent; i++) await pause(10);
 })()`;
 
-/** Asked in an isolated world: comes to rest, then what can be seen and where. */
+/** Lets what is due at this moment happen, React's work above all. */
+export const BREATHE = "new Promise((resolve) => setTimeout(resolve, 0))";
+
+/** Comes to rest, then says what the document is. */
 export const PROBE = `(async () => {
-  const MAX_BOXES = 400, MAX_TEXT = 20000;
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
   const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-  const images = [...document.images].slice(0, 50);
-  const settled = [document.fonts.ready, ...images.map((image) => image.decode().catch(() => {}))];
+  const settled = [document.fonts.ready];
+  for (const image of document.querySelectorAll("img")) {
+    if (settled.length > 50) break;
+    settled.push(HTMLImageElement.prototype.decode.call(image).catch(() => {}));
+  }
   await Promise.race([Promise.all(settled), pause(300)]);
-  for (const animation of document.getAnimations()) {
+  for (const animation of Document.prototype.getAnimations.call(document)) {
     try {
       const { endTime } = animation.effect.getComputedTiming();
       if (Number.isFinite(endTime)) animation.finish();
@@ -81,32 +115,35 @@ export const PROBE = `(async () => {
   }
   await Promise.race([frame().then(frame), pause(300)]);
   const nodes = document.getElementsByTagName("*").length;
-  const height = Math.ceil(document.documentElement.scrollHeight);
-  const boxes = [], below = [];
-  const keep = ({ x, y, width, height }) => {
-    if (width <= 0 || height <= 0 || x >= innerWidth || x + width <= 0 || y + height + scrollY <= 0) return;
-    const into = y < innerHeight && y + height > 0 ? boxes : below;
-    if (into.length < MAX_BOXES) into.push([x, into === below ? y + scrollY : y, width, height]);
-  };
-  if (nodes <= 50000) {
-    const walker = document.createTreeWalker(document.body ?? document.documentElement, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
-    const range = document.createRange();
-    const shown = "img,svg,canvas,video,picture,input,button,select,textarea,progress,meter,iframe,hr,[role=img],[role=button]";
-    for (let node = walker.currentNode; node && boxes.length < MAX_BOXES; node = walker.nextNode()) {
-      if (node.nodeType === 1) {
-        if (node.matches(shown) || getComputedStyle(node).backgroundImage.includes("url(")) keep(node.getBoundingClientRect());
-      } else if (node.data.trim() && !node.parentElement?.closest("script,style,noscript,template")) {
-        range.selectNodeContents(node);
-        for (const box of [...range.getClientRects()].slice(0, 5)) keep(box);
-      }
-    }
-  }
   return {
     nodes,
-    height,
-    boxes,
-    below,
-    text: nodes <= 50000 ? (document.body?.innerText ?? "").slice(0, MAX_TEXT) : "",
+    height: Math.ceil(document.documentElement?.scrollHeight ?? 0),
+    text: nodes <= 50000 ? String(document.documentElement?.innerText ?? "").slice(0, 20000) : "",
     not_a_component: Boolean(document.getElementById("root")?.dataset.notAComponent),
   };
+})()`;
+
+/** Takes text, images and controls out of sight and leaves all else, backgrounds and borders too. */
+export const HIDE = `(async () => {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(\`
+    *, *::before, *::after, ::marker, ::placeholder {
+      -webkit-text-fill-color: transparent !important; /* and not its color, which borders take over */
+      -webkit-text-stroke-color: transparent !important; text-shadow: none !important;
+      text-decoration-color: transparent !important; transition: none !important;
+    }
+    img, canvas, video { object-fit: none !important; object-position: 99999px 99999px !important; }
+    svg, button, input, select, textarea, progress, meter, audio, [role=button], [contenteditable=true] {
+      visibility: hidden !important;
+    }
+    svg *, button * { visibility: hidden !important; }
+  \`);
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+  let looked = 0;
+  for (const element of document.getElementsByTagName("*")) {
+    if (++looked > 2000) break;
+    if (getComputedStyle(element).backgroundImage.includes("url("))
+      element.style.setProperty("background-image", "none", "important");
+  }
+  await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
 })()`;

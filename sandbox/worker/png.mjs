@@ -1,4 +1,4 @@
-// Just enough of PNG to ask a screenshot of ours whether anything can be seen on it.
+// Just enough of PNG to ask whether two screenshots of ours show the same.
 
 import { inflateSync } from "node:zlib";
 
@@ -45,22 +45,12 @@ function paeth(line, up, x, step) {
   return a <= b && a <= c ? left : b <= c ? up[x] : corner;
 }
 
-/** Whether some pixel of the box [x, y, width, height], widened by `margin`, stands out from another. */
-export function varies({ width, height, channels, pixels }, [x, y, w, h], margin = 2) {
-  const left = Math.max(0, Math.floor(x - margin));
-  const right = Math.min(width, Math.ceil(x + w + margin));
-  const top = Math.max(0, Math.floor(y - margin));
-  const bottom = Math.min(height, Math.ceil(y + h + margin));
-  if (left >= right || top >= bottom) return false;
-  const low = [255, 255, 255];
-  const high = [0, 0, 0];
-  for (let row = top; row < bottom; row++)
-    for (let at = (row * width + left) * channels, end = (row * width + right) * channels; at < end; at += channels)
-      for (let c = 0; c < 3; c++) {
-        const value = pixels[at + c];
-        if (value < low[c]) low[c] = value;
-        if (value > high[c]) high[c] = value;
-        if (high[c] - low[c] > TOLERANCE) return true;
-      }
+/** Whether two pictures of one size differ anywhere by more than a reader overlooks. */
+export function differ(one, other) {
+  if (one.pixels.length !== other.pixels.length) return true;
+  for (let i = 0; i < one.pixels.length; i++) {
+    const gap = one.pixels[i] - other.pixels[i];
+    if (gap > TOLERANCE || gap < -TOLERANCE) return true;
+  }
   return false;
 }

@@ -11,7 +11,7 @@ const MAX_CLASSES = 2000;
 const MAX_CLASS_CHARS = 200;
 const CHUNK = 100;
 const MAX_SHEET_CHARS = 512 * 1024;
-const CLASS = /^[-@!*\w[][-\w[\]():/.,%#!*&>+~='|^$@]*$/;
+const CLASS = /^[-@!*\w[][-\w[\]():/.,%#!*&>+~='|^$@\u00a1-\uffff]*$/;
 // What loads (no escapes are left that could spell it otherwise), at-rules beyond the three harmless ones.
 const LOADS = /(?:url|src|image|image-set|cross-fade|element|paint)\(|\/\/|\/\*|\[@(?!media|supports|container)/i;
 // Each of these may repeat the whole rule so far: a dozen in a row make a sheet of gigabytes.

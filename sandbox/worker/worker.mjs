@@ -106,6 +106,8 @@ const OPTIONS = {
   logLevel: "silent",
   logOverride: Object.fromEntries(SILENT.map((id) => [id, "silent"])),
   legalComments: "none",
+  // As the toolchains of such apps have it.
+  define: { "process.env.NODE_ENV": '"production"', "process.env": "{}" },
 };
 
 function build(source, shim) {
@@ -151,15 +153,23 @@ function mountable(built, source) {
   return { status: "ok", code, packages, classes: classTokens(source) };
 }
 
-/** Whatever stands between blanks and quotes and could be a class, as Tailwind itself looks for them. */
+// A value in brackets may hold quotes; all else ends at one, at a blank, and where a template goes on.
+const WORD = /[^\s"'`{}$[\]]*[-:]\[[^\s\]]*\][^\s"'`{}$]*|[^\s"'`{}$]+/g;
+const NEAR_CHARS = 600;
+
+/** Whatever could be a class, as Tailwind itself looks for them; what follows `className` comes first. */
 function classTokens(source) {
   const found = new Set();
+  const take = (text) => {
+    for (const [token] of text.matchAll(WORD)) {
+      if (found.size === MAX_CLASSES) return;
+      if (token.length <= MAX_CLASS_CHARS && /^[a-z@*!\-[][^;<\\]*$/.test(token)) found.add(token);
+    }
+  };
   // Tailwind resets what browsers draw by themselves: not for a component that has no classes.
-  if (!/\bclassName\b/.test(source)) return [];
-  for (const [token] of source.matchAll(/[^\s"'`]+/g)) {
-    if (found.size === MAX_CLASSES) break;
-    if (token.length <= MAX_CLASS_CHARS && /^[a-z@*!\-[][^{};<\\]*$/.test(token)) found.add(token);
-  }
+  const places = [...source.matchAll(/\bclassName\b/g)].map(({ index }) => index + "className".length);
+  for (const at of places) take(source.slice(at, at + NEAR_CHARS));
+  if (places.length) take(source);
   return [...found];
 }
 
