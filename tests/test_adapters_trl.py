@@ -39,9 +39,9 @@ from botgrpo.sandbox.backends import chooser
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from botgrpo.trainer import batch as batches
 from botgrpo.trainer.algorithms import algorithm
+from botgrpo.trainer.logps import Row, token_logps
 from botgrpo.trainer.losses import AGGREGATIONS, LOSSES
 from botgrpo.trainer.micro import build_model, build_tokenizer
-from botgrpo.trainer.logps import Row, token_logps
 from tiny import TEXTS, StubReward
 
 pytestmark = [pytest.mark.trl, pytest.mark.filterwarnings("ignore")]
