@@ -40,15 +40,19 @@ class _Page:
 _KEPT = "{typeof localStorage.left} {document.cookie} {window.name}"
 _GOLDEN = _Page("", "", "", body=f"return <p>{{Math.random()}} {{Date.now()}} {_KEPT}</p>;")
 _EGRESS = """
-for (const u of %s) {
-  fetch('http://' + u).catch(() => {});
-  new Image().src = 'http://' + u;
-  new WebSocket('ws://' + u);
-  navigator.sendBeacon('http://' + u);
-  new EventSource('http://' + u);
-  const pc = new RTCPeerConnection({ iceServers: [{ urls: 'stun:' + u.slice(0, -1) }] });
-  pc.createDataChannel('x');
-  pc.createOffer().then((o) => pc.setLocalDescription(o));
+const dare = (what) => { try { what(); } catch {} };
+for (const u of %s) for (const s of ["", "s"]) {
+  dare(() => fetch(`http${s}://${u}`).catch(() => {}));
+  dare(() => { new Image().src = `http${s}://${u}`; });
+  dare(() => new WebSocket(`ws${s}://${u}`));
+  dare(() => navigator.sendBeacon(`http${s}://${u}`));
+  dare(() => new EventSource(`http${s}://${u}`));
+  dare(() => {
+    const urls = `stun${s}:${u.slice(0, -1)}`;
+    const pc = new RTCPeerConnection({ iceServers: [{ urls }] });
+    pc.createDataChannel("x");
+    pc.createOffer().then((o) => pc.setLocalDescription(o));
+  });
 }
 """
 

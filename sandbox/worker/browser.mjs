@@ -160,7 +160,7 @@ async function visit(context, request, seen) {
   await page.clock.pauseAt(NOW_MS + 1000);
   await page.addInitScript(FREEZE);
   try {
-    await page.goto(`${ORIGIN}/`, { waitUntil: "load", timeout: 0 });
+    await page.goto(`${ORIGIN}/`, { waitUntil: "commit", timeout: 0 });
     return await look(page, cdp, main, seen);
   } catch (failure) {
     await new Promise((resolve) => setTimeout(resolve, 200)); // until the news of a new address is in

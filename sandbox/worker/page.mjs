@@ -86,11 +86,18 @@ export const FREEZE = `(() => {
 
 // All that follows is asked in an isolated world: the page's own globals are not there.
 
-/** Has the first commit come? Waits a little for a page that is still empty. */
+/**
+ * Has the first commit come? A page that is complete and still empty gets a little longer; one that
+ * tried to leave while it loaded may never be complete.
+ */
 export const PREPARE = `(async () => {
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-  const root = document.getElementById("root");
-  for (let i = 0; i < 30 && root && !root.childElementCount && !root.dataset.notAComponent; i++) await pause(10);
+  for (let i = 0, idle = 0; i < 500 && idle < 30; i++) {
+    const root = document.getElementById("root");
+    if (root?.childElementCount || root?.dataset.notAComponent) break;
+    if (document.readyState === "complete") idle++;
+    await pause(10);
+  }
 })()`;
 
 /** Lets what is due at this moment happen, React's work above all. */
