@@ -92,11 +92,11 @@ export const FREEZE = `(() => {
  */
 export const PREPARE = `(async () => {
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-  for (let i = 0, idle = 0; i < 500 && idle < 30; i++) {
+  for (let i = 0, idle = 0; i < 2500 && idle < 150; i++) {
     const root = document.getElementById("root");
     if (root?.childElementCount || root?.dataset.notAComponent) break;
     if (document.readyState === "complete") idle++;
-    await pause(10);
+    await pause(2);
   }
 })()`;
 
