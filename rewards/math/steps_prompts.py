@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from botgrpo.rewards.judges.prompts import Prompt
 
-
 _MOST = 9999  # a number without an upper bound may never end
 
 
