@@ -391,9 +391,9 @@ def test_pictures_are_read_whatever_filter_their_lines_have(tmp_path: Path) -> N
     png = b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(lines))
     (tmp_path / "x.png").write_bytes(png + _chunk(b"IEND", b""))
     script = (
-        f"import {{ decode }} from {json.dumps(str(install.WORKER / 'png.mjs'))};\n"
+        f"import {{ lines }} from {json.dumps(str(install.WORKER / 'png.mjs'))};\n"
         "import { readFileSync } from 'node:fs';\n"
-        "process.stdout.write(decode(readFileSync(process.argv[2])).pixels);"
+        "process.stdout.write(Buffer.concat([...lines(readFileSync(process.argv[2]))]));"
     )
     (tmp_path / "read.mjs").write_text(script)
     command = [str(install.find_node()), str(tmp_path / "read.mjs"), str(tmp_path / "x.png")]

@@ -160,6 +160,15 @@ def test_three_steps_without_a_score_end_the_run(folder: Path, tmp_path: Path) -
     assert all("outcome" not in m for m in lines(tmp_path / "metrics.jsonl"))
 
 
+@pytest.fixture
+def heard() -> Iterator[None]:
+    """SIGINT as a terminal has it: in a shell's background job it would be ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heard")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_step_saves_it_and_the_run_goes_on(
     folder: Path, tmp_path: Path, whole: Run, number: signal.Signals
@@ -179,6 +188,7 @@ def test_a_signal_ends_the_step_saves_it_and_the_run_goes_on(
     require_same_end(folder, tmp_path, whole)
 
 
+@pytest.mark.usefixtures("heard")
 def test_a_second_signal_stops_at_once(folder: Path, tmp_path: Path) -> None:
     def again(kind: str, numbers: dict[str, Any]) -> None:
         if kind == "step" and numbers["step"] == 3:

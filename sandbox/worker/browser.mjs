@@ -7,9 +7,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { serve } from "./frames.mjs";
-import { decode, differ } from "./png.mjs";
+import { differ } from "./png.mjs";
 import { css as tailwind } from "./tailwind.mjs";
-import { BREATHE, FREEZE, HIDE, MOUNT, PAGE, PREPARE, PROBE, WAITS } from "./page.mjs";
+import { BREATHE, FREEZE, HIDE, MOUNT, PAGE, PREPARE, PROBE, SHOW, WAITS } from "./page.mjs";
 
 const [PLAYWRIGHT, CHROMIUM] = process.argv.slice(2);
 Object.assign(process.env, { HOME: "/tmp", XDG_CACHE_HOME: "/tmp", XDG_CONFIG_HOME: "/tmp", TMPDIR: "/tmp" });
@@ -187,15 +187,17 @@ async function look(page, cdp, frameId, seen) {
     const options = { format: "png", optimizeForSpeed: true, ...(clip && { clip, captureBeyondViewport: true }) };
     return Buffer.from((await cdp.send("Page.captureScreenshot", options)).data, "base64");
   };
-  const below = { x: 0, y: 0, width: VIEWPORT.width, height: Math.min(facts.height, MAX_HEIGHT_PX), scale: 1 };
-  const long = below.height > VIEWPORT.height;
   const png = await shoot();
   if (!png.equals(await shoot())) seen.note("nondeterministic");
-  const whole = long ? await shoot(below) : null;
+  // What is gone once they are hidden was a text, an image or a control that could be seen.
   await ask(HIDE);
-  // What is gone now was a text, an image or a control that could be seen.
-  const isSeen =
-    differ(decode(png), decode(await shoot())) || (long && differ(decode(whole), decode(await shoot(below))));
+  let isSeen = differ(png, await shoot());
+  if (!isSeen && facts.height > VIEWPORT.height) {
+    const clip = { x: 0, y: 0, width: VIEWPORT.width, height: Math.min(facts.height, MAX_HEIGHT_PX), scale: 1 };
+    const hidden = await shoot(clip);
+    await ask(SHOW);
+    isSeen = differ(await shoot(clip), hidden);
+  }
   return { facts, png, isBlank: !isSeen };
 }
 

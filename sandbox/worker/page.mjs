@@ -154,3 +154,6 @@ export const HIDE = `(async () => {
   }
   await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
 })()`;
+
+/** Puts back what HIDE took away. */
+export const SHOW = "document.adoptedStyleSheets = document.adoptedStyleSheets.slice(0, -1); 0";
