@@ -18,22 +18,19 @@ replaced after every few hundred pages.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import hashlib
 import json
-import os
-import threading
 import time
 from dataclasses import dataclass, replace
-from typing import Any
 
 from botgrpo.sandbox import chromium
 from botgrpo.sandbox.answers import Answers
 from botgrpo.sandbox.backends import chooser
 from botgrpo.sandbox.base import Limits, Program
 from botgrpo.sandbox.pool import Attempted, Pool
+from botgrpo.sandbox.pooled import Pooled, once_a_process
 from botgrpo.sandbox.react import Bundle, CompileResult, ReactCompiler, shared_compiler
 from botgrpo.sandbox.replies import plain, whole
 
@@ -92,7 +89,7 @@ class PageResult:
     seconds: float = 0.0
 
 
-class ReactBrowser:
+class ReactBrowser(Pooled):
     """Compiles untrusted React sources and mounts what compiles, in isolated warm workers.
 
     Nothing starts before the first call. Serves any number of event loops and tasks. `compiler`
@@ -107,13 +104,8 @@ class ReactBrowser:
         compiler: ReactCompiler | None = None,
     ) -> None:
         self._compiler = compiler or shared_compiler(backend)
-        self._pool = Pool(chooser(backend, limits, BROWSER), workers, limits)
+        super().__init__(Pool(chooser(backend, limits, BROWSER), workers, limits))
         self._answers = Answers(_page, lambda page: page.status in _JUDGED, _CACHED_PAGES)
-
-    async def ready(self) -> None:
-        """Return once a browser has answered. Raises SandboxUnavailable if none can."""
-        if not self._pool.versions:
-            await asyncio.wrap_future(self._pool.warm())
 
     async def render(self, source: str) -> tuple[CompileResult, PageResult | None]:
         """What the compiler says of a source and, where it says `ok`, what the page came to.
@@ -138,20 +130,6 @@ class ReactBrowser:
                 page, await self._answers.get(key + b"2", lambda: self._pool.submit(request))
             )
         return replace(page, seconds=time.perf_counter() - started)
-
-    async def aclose(self) -> None:
-        """Kill the browsers. Calls that still wait raise SandboxUnavailable or are cancelled."""
-        await asyncio.to_thread(self.close)
-
-    def close(self) -> None:
-        """As `aclose`, for callers without an event loop. The shared compiler stays."""
-        self._pool.close()
-
-    def describe(self) -> dict[str, Any]:
-        """For the manifest; starts a browser if none has run yet. Raises SandboxUnavailable."""
-        if not self._pool.versions:
-            self._pool.warm().result()
-        return {**self._pool.backend().describe(), "versions": dict(self._pool.versions)}
 
 
 def _agreed(first: PageResult, second: PageResult) -> PageResult:
@@ -185,18 +163,7 @@ def _page(attempted: Attempted) -> PageResult:
         return PageResult("infra_error", "the worker's reply has another form")
 
 
-_shared: dict[tuple[str, int], ReactBrowser] = {}
-_shared_lock = threading.Lock()
-
-
+@once_a_process
 def shared_browser(backend: str = "auto", workers: int = 1) -> ReactBrowser:
     """The process's one browser for this backend and number of workers; lives as long as it."""
-    with _shared_lock:
-        key = (backend, workers)
-        if key not in _shared:
-            _shared[key] = ReactBrowser(backend, workers)
-        return _shared[key]
-
-
-# A forked child has none of its parent's threads: it must make browsers of its own.
-os.register_at_fork(after_in_child=_shared.clear)
+    return ReactBrowser(backend, workers)

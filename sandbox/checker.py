@@ -8,22 +8,21 @@ heard.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import os
 import threading
 import time
 from collections import deque
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 from botgrpo.sandbox.answers import Answers
 from botgrpo.sandbox.backends import chooser
 from botgrpo.sandbox.base import Limits, Program
 from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.pool import Attempted, Pool
+from botgrpo.sandbox.pooled import Pooled, once_a_process
 
 CHECKER = Program("worker", "checker.mjs")
 TYPE_CHECKER = Program("worker", "checker.mjs", arguments=("types",))
@@ -67,7 +66,7 @@ class CheckResult:
     seconds: float = 0.0
 
 
-class ReactChecker:
+class ReactChecker(Pooled):
     """Checks untrusted React sources in isolated warm workers; with `types`, their types as well.
 
     Nothing starts before the first `check`. Serves any number of event loops and tasks. Raises
@@ -84,7 +83,7 @@ class ReactChecker:
     ) -> None:
         self._limits = limits
         program = TYPE_CHECKER if types else CHECKER
-        self._pool = Pool(chooser(backend, limits, program), workers, limits)
+        super().__init__(Pool(chooser(backend, limits, program), workers, limits))
         self._batches = _Batches(self._pool, workers)
         self._answers = Answers(_result, lambda result: result.status in _CHECKED, _CACHED_RESULTS)
 
@@ -97,20 +96,6 @@ class ReactChecker:
         key = hashlib.sha256(body).digest()
         result = await self._answers.get(key, lambda: self._batches.submit(source))
         return replace(result, seconds=time.perf_counter() - started)
-
-    async def aclose(self) -> None:
-        """Kill the workers. Calls that still wait raise SandboxUnavailable or are cancelled."""
-        await asyncio.to_thread(self.close)
-
-    def close(self) -> None:
-        """As `aclose`, for callers without an event loop."""
-        self._pool.close()
-
-    def describe(self) -> dict[str, Any]:
-        """For the manifest: as `ReactCompiler.describe`. Raises SandboxUnavailable."""
-        if not self._pool.versions:
-            self._pool.warm().result()
-        return {**self._pool.backend().describe(), "versions": dict(self._pool.versions)}
 
 
 _Waiting = tuple[str, "Future[Attempted]"]
@@ -212,18 +197,7 @@ def _result(attempted: Attempted) -> CheckResult:
         return CheckResult("infra_error", reason="the worker's reply has another form")
 
 
-_shared: dict[tuple[str, bool], ReactChecker] = {}
-_shared_lock = threading.Lock()
-
-
+@once_a_process
 def shared_checker(backend: str = "auto", *, types: bool = False) -> ReactChecker:
     """The process's one checker for this backend; lives as long as it."""
-    with _shared_lock:
-        key = (backend, types)
-        if key not in _shared:
-            _shared[key] = ReactChecker(backend, types=types)
-        return _shared[key]
-
-
-# A forked child has none of its parent's threads: it must make checkers of its own.
-os.register_at_fork(after_in_child=_shared.clear)
+    return ReactChecker(backend, types=types)

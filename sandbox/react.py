@@ -8,10 +8,7 @@ means that nobody could tell. Lines end as in JavaScript: \\n, \\r\\n, \\r, U+20
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import os
-import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,6 +18,7 @@ from botgrpo.sandbox.answers import Answers
 from botgrpo.sandbox.backends import chooser
 from botgrpo.sandbox.base import DEFAULT_LIMITS, Limits
 from botgrpo.sandbox.pool import Attempted, Pool
+from botgrpo.sandbox.pooled import Pooled, once_a_process
 from botgrpo.sandbox.replies import plain, whole
 
 _CACHED_RESULTS = 4096
@@ -83,7 +81,7 @@ class CompileResult:
     bundle: Bundle | None = None
 
 
-class ReactCompiler:
+class ReactCompiler(Pooled):
     """Compiles untrusted React sources in isolated warm workers.
 
     Nothing starts before the first `compile`. Serves any number of event loops and tasks; more
@@ -94,7 +92,7 @@ class ReactCompiler:
         self, backend: str = "auto", workers: int = 1, limits: Limits = DEFAULT_LIMITS
     ) -> None:
         self._limits = limits
-        self._pool = Pool(chooser(backend, limits), workers, limits)
+        super().__init__(Pool(chooser(backend, limits), workers, limits))
         self._answers = Answers(_result, lambda result: result.status in _JUDGED, _CACHED_RESULTS)
 
     async def compile(self, source: str, *, bundle: bool = False) -> CompileResult:
@@ -114,23 +112,6 @@ class ReactCompiler:
         key = hashlib.sha256(b"%d" % bundle + body).digest()
         result = await self._answers.get(key, lambda: self._pool.submit(request))
         return replace(result, seconds=time.perf_counter() - started)
-
-    async def aclose(self) -> None:
-        """Kill the workers. Calls that still wait raise SandboxUnavailable or are cancelled."""
-        await asyncio.to_thread(self.close)
-
-    def close(self) -> None:
-        """As `aclose`, for callers without an event loop."""
-        self._pool.close()
-
-    def describe(self) -> dict[str, Any]:
-        """For the manifest: backend, runtime, isolation and limits in words, versions.
-
-        Starts a worker if none has run yet. Raises SandboxUnavailable.
-        """
-        if not self._pool.versions:
-            self._pool.warm().result()
-        return {**self._pool.backend().describe(), "versions": dict(self._pool.versions)}
 
 
 def _result(attempted: Attempted) -> CompileResult:
@@ -170,18 +151,7 @@ def _place(place: Mapping[str, Any]) -> tuple[int, int, int]:
     return whole(place["line"]), whole(place["column"]), whole(place["length"])
 
 
-_shared: dict[tuple[str, int], ReactCompiler] = {}
-_shared_lock = threading.Lock()
-
-
+@once_a_process
 def shared_compiler(backend: str = "auto", workers: int = 1) -> ReactCompiler:
     """The process's one compiler for this backend and number of workers; lives as long as it."""
-    with _shared_lock:
-        key = (backend, workers)
-        if key not in _shared:
-            _shared[key] = ReactCompiler(backend, workers)
-        return _shared[key]
-
-
-# A forked child has none of its parent's threads: it must make compilers of its own.
-os.register_at_fork(after_in_child=_shared.clear)
+    return ReactCompiler(backend, workers)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from botgrpo.rewards import Rollout, build
+from botgrpo.rewards import Rollout
 from botgrpo.rewards.react.compile import ReactCompile
 from botgrpo.rewards.react.extract import extract
 from botgrpo.rewards.validate import validate
@@ -323,7 +323,7 @@ def test_where_no_browser_is_nothing_is_scored_not_even_what_does_not_compile(
 ) -> None:
     monkeypatch.setenv("BOTGRPO_CHROMIUM", str(tmp_path / "none"))
     chromium.files.cache_clear()
-    reward = build("react.compile", mount=True, backend="unsafe")
+    reward = ReactCompile(browser=ReactBrowser("unsafe"))
     assert reward.spec.needs == ("sandbox", "browser")
     broken, fine = (
         Rollout(str(i), "g", "p", f"```tsx\n{code}\n```")
@@ -332,7 +332,6 @@ def test_where_no_browser_is_nothing_is_scored_not_even_what_does_not_compile(
     scores = asyncio.run(reward.score([broken, fine]))
     monkeypatch.undo()
     chromium.files.cache_clear()
-    browser_module._shared.clear()
     assert [score.outcome for score in scores] == [None, None]
     assert all("no Chromium" in score.reason for score in scores)
 

@@ -95,8 +95,7 @@ def test_hundreds_with_killed_workers_leave_nothing_behind(backend: str) -> None
     after = usage.held(engine)
     if engine:
         engine.close()
-    assert (after.containers, after.processes, after.groups) == (
-        before.containers,
-        before.processes,
-        before.groups,
-    )
+    # Fewer is no leak: a kill may have met the worker of a compiler that all tests share.
+    assert after.containers <= before.containers
+    assert after.processes <= before.processes
+    assert after.groups <= before.groups
