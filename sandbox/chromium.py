@@ -73,11 +73,6 @@ def files() -> tuple[tuple[Path, Path], ...]:
     return (*needed, *libraries.items())
 
 
-def versions() -> dict[str, str]:
-    """For the doctor: where Chromium lies."""
-    return {"chromium": str(find_chromium()), "playwright": str(_playwright())}
-
-
 @functools.cache
 def _playwright() -> Path:
     spec = importlib.util.find_spec("playwright")

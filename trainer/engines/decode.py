@@ -13,13 +13,68 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from botgrpo.sandbox.errors import RunFailed
+from botgrpo.sandbox.errors import ConfigError, RunFailed
 from botgrpo.trainer.engines.base import Ended, Sample, Sampling, uniforms
 
 # copying the cache costs about two steps: compact when it saves at least a tenth of the rows
 COMPACT_BELOW = 0.9
 COMPACT_EVERY = 8
 CDF_BLOCK = 256  # two-level search in the cumulative distribution: no full-vocabulary cumsum
+
+
+class InProcess:
+    """What the engines of this process share; each adds `_prefill`, `sync` and its model.
+
+    Args:
+        end_ids: ids that end a completion.
+        pad_id: any valid id, for the left of shorter prompts.
+    """
+
+    def __init__(self, end_ids: Sequence[int], pad_id: int) -> None:
+        self.end_ids = torch.tensor(sorted(set(end_ids)))
+        self.pad_id = pad_id
+
+    @torch.no_grad()
+    def generate(
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        k: int,
+        keys: Sequence[int],
+        sampling: Sampling,
+        ended: Ended = lambda places, samples: None,
+    ) -> list[Sample]:
+        """See `base.Engine`."""
+        if len(keys) != len(prompt_ids) * k:
+            raise ValueError(f"{len(keys)} keys for {len(prompt_ids) * k} rollouts")
+        logits, state = self._prefill(prompt_ids, k, sampling.max_new_tokens)
+        return decode(logits, state, keys, sampling, self.end_ids, ended)
+
+    def _prefill(
+        self, prompt_ids: Sequence[Sequence[int]], k: int, new_tokens: int
+    ) -> tuple[Tensor, State]:
+        """Logits and state of P * k rows; each prompt is computed once."""
+        raise NotImplementedError
+
+    def _padded(
+        self,
+        prompt_ids: Sequence[Sequence[int]],
+        new_tokens: int,
+        limit: int | None,
+        device: torch.device,
+    ) -> tuple[Tensor, Tensor]:
+        """Prompts padded on the left [P, S], and how much of each is padding [P].
+
+        Raises ConfigError where prompt and completion go beyond `limit` positions.
+        """
+        width = max(len(ids) for ids in prompt_ids)
+        if limit is not None and width + new_tokens > limit:
+            raise ConfigError(
+                f"prompt of {width} tokens and {new_tokens} new ones exceed the model's {limit} "
+                "positions; lower sampling.max_new_tokens"
+            )
+        pads = [width - len(ids) for ids in prompt_ids]
+        rows = [[self.pad_id] * n + list(ids) for n, ids in zip(pads, prompt_ids, strict=True)]
+        return torch.tensor(rows, device=device), torch.tensor(pads, device=device)
 
 
 class State(Protocol):

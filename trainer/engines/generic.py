@@ -15,9 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botgrpo.sandbox.errors import ConfigError
-from botgrpo.trainer.engines.base import Ended, Engine, Sample, Sampling
-from botgrpo.trainer.engines.decode import decode
+from botgrpo.trainer.engines.base import Engine
+from botgrpo.trainer.engines.decode import InProcess
 from botgrpo.trainer.engines.llama import supports
 from botgrpo.trainer.engines.native import NativeEngine
 
@@ -28,7 +27,7 @@ def engine_for(model: Any, *, end_ids: Sequence[int], pad_id: int, dtype: torch.
     return kind(model, end_ids=end_ids, pad_id=pad_id, dtype=dtype)
 
 
-class GenericEngine:
+class GenericEngine(InProcess):
     """Generation with the policy's own weights, or a copy of them in another type.
 
     Args:
@@ -43,11 +42,10 @@ class GenericEngine:
     def __init__(
         self, model: Any, *, end_ids: Sequence[int], pad_id: int, dtype: torch.dtype
     ) -> None:
+        super().__init__(end_ids, pad_id)
         self.source = model
         in_place = model.get_input_embeddings().weight.dtype == dtype
         self.model = model if in_place else copy.deepcopy(model).to(dtype)
-        self.end_ids = torch.tensor(sorted(set(end_ids)))
-        self.pad_id = pad_id
 
     @torch.no_grad()
     def sync(self) -> None:
@@ -56,38 +54,15 @@ class GenericEngine:
             for parameter, value in zip(mine, new, strict=True):
                 parameter.copy_(value)
 
-    @torch.no_grad()
-    def generate(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        k: int,
-        keys: Sequence[int],
-        sampling: Sampling,
-        ended: Ended = lambda places, samples: None,
-    ) -> list[Sample]:
-        if len(keys) != len(prompt_ids) * k:
-            raise ValueError(f"{len(keys)} keys for {len(prompt_ids) * k} rollouts")
-        logits, state = self._prefill(prompt_ids, k, sampling.max_new_tokens)
-        return decode(logits, state, keys, sampling, self.end_ids, ended)
-
     def _prefill(
         self, prompt_ids: Sequence[Sequence[int]], k: int, new_tokens: int
     ) -> tuple[Tensor, _Decoding]:
         from transformers import DynamicCache
 
-        width = max(len(ids) for ids in prompt_ids)
         limit = getattr(self.model.config, "max_position_embeddings", None)
-        if limit is not None and width + new_tokens > limit:
-            raise ConfigError(
-                f"prompt of {width} tokens and {new_tokens} new ones exceed the model's {limit} "
-                "positions; lower sampling.max_new_tokens"
-            )
         device = self.model.get_input_embeddings().weight.device
-        ids_P_S = torch.tensor(
-            [[self.pad_id] * (width - len(ids)) + list(ids) for ids in prompt_ids], device=device
-        )
-        pad_P = torch.tensor([width - len(ids) for ids in prompt_ids], device=device)
-        seen_P_S = torch.arange(width, device=device)[None] >= pad_P[:, None]
+        ids_P_S, pad_P = self._padded(prompt_ids, new_tokens, limit, device)
+        seen_P_S = torch.arange(ids_P_S.shape[1], device=device)[None] >= pad_P[:, None]
         state = _Decoding(self.model, DynamicCache(config=self.model.config), pad_P, seen_P_S)
         logits_P = state.logits(ids_P_S)
         state.cache.batch_repeat_interleave(k)

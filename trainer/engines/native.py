@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from botgrpo.sandbox.errors import ConfigError
-from botgrpo.trainer.engines.base import Ended, Sample, Sampling
-from botgrpo.trainer.engines.decode import decode
+from botgrpo.trainer.engines.decode import InProcess
 from botgrpo.trainer.engines.llama import MASKED, LlamaDecoder, supports
 
 Cache = list[tuple[Tensor, Tensor]]
 
 
-class NativeEngine:
+class NativeEngine(InProcess):
     """Generation with the policy's own weights.
 
     Args:
@@ -37,44 +36,20 @@ class NativeEngine:
             raise ConfigError(
                 f"the native engine decodes Llama-type models; got {model.config.model_type!r}"
             )
+        super().__init__(end_ids, pad_id)
         self.model = model
-        self.end_ids = torch.tensor(sorted(set(end_ids)))
-        self.pad_id = pad_id
         self.decoder = LlamaDecoder(model, dtype)
 
     def sync(self) -> None:
         self.decoder.load(self.model)
 
-    @torch.no_grad()
-    def generate(
-        self,
-        prompt_ids: Sequence[Sequence[int]],
-        k: int,
-        keys: Sequence[int],
-        sampling: Sampling,
-        ended: Ended = lambda places, samples: None,
-    ) -> list[Sample]:
-        if len(keys) != len(prompt_ids) * k:
-            raise ValueError(f"{len(keys)} keys for {len(prompt_ids) * k} rollouts")
-        logits, state = self._prefill(prompt_ids, k, sampling.max_new_tokens)
-        return decode(logits, state, keys, sampling, self.end_ids, ended)
-
     def _prefill(
         self, prompt_ids: Sequence[Sequence[int]], k: int, new_tokens: int
     ) -> tuple[Tensor, _Decoding]:
-        """Logits and state of P * k rows; each prompt is computed once."""
-        width = max(len(ids) for ids in prompt_ids)
         device = self.decoder.embedding.device
         limit = self.decoder.cos.shape[0]
-        if width + new_tokens > limit:
-            raise ConfigError(
-                f"prompt of {width} tokens and {new_tokens} new ones exceed the model's {limit} "
-                "positions; lower sampling.max_new_tokens"
-            )
-        pad_P = torch.tensor([width - len(ids) for ids in prompt_ids], device=device)
-        ids_P_S = torch.tensor(
-            [[self.pad_id] * (width - len(ids)) + list(ids) for ids in prompt_ids], device=device
-        )
+        ids_P_S, pad_P = self._padded(prompt_ids, new_tokens, limit, device)
+        width = ids_P_S.shape[1]
         columns = torch.arange(width, device=device)
         positions_P_S = (columns[None] - pad_P[:, None]).clamp(min=0)
         hidden = (columns[None, None] > columns[None, :, None]) | (
