@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 import pytest
 
+from botgrpo.sandbox.base import DEFAULT_LIMITS
+from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.chromium import find_chromium
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
+from botgrpo.sandbox.react import ReactCompiler
 
 
 def _no_docker() -> str | None:
@@ -87,3 +90,15 @@ def pytest_runtest_makereport(
         report.outcome = "failed"
         report.longrepr = f"BOTGRPO_REQUIRE names 'sandbox', but {why}"
     return report
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[ReactCompiler]:
+    """Real workers of a module's own, where bubblewrap works."""
+    try:
+        Bubblewrap(DEFAULT_LIMITS).check()
+    except SandboxUnavailable as error:
+        pytest.skip(f"bubblewrap: {error}")
+    made = ReactCompiler("bubblewrap")
+    yield made
+    made.close()

@@ -7,30 +7,16 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from botgrpo.sandbox.attempt import attempting
-from botgrpo.sandbox.base import DEFAULT_LIMITS
-from botgrpo.sandbox.bubblewrap import Bubblewrap
-from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
+from botgrpo.sandbox.errors import ConfigError
 from botgrpo.sandbox.react import CompileResult, ReactCompiler, shared_compiler
 
 GOOD = 'export default function App() {\n  return <p className="a">hello</p>;\n}\n'
 CASES = Path(os.environ.get("BOTGRPO_CASES", Path(__file__).parents[2] / "shared" / "cases"))
-
-
-@pytest.fixture(scope="module")
-def compiler() -> Iterator[ReactCompiler]:
-    try:
-        Bubblewrap(DEFAULT_LIMITS).check()
-    except SandboxUnavailable as error:
-        pytest.skip(f"bubblewrap: {error}")
-    made = ReactCompiler("bubblewrap")
-    yield made
-    made.close()
 
 
 def judge(compiler: ReactCompiler, source: str) -> CompileResult:

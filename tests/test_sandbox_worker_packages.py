@@ -6,15 +6,12 @@ import asyncio
 import json
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from botgrpo.sandbox import install
-from botgrpo.sandbox.base import DEFAULT_LIMITS
 from botgrpo.sandbox.browser import ReactBrowser
-from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.react import CompileResult, ReactCompiler
 
@@ -29,17 +26,6 @@ COMMON = {
     "clsx": "default clsx",
     "tailwind-merge": "twMerge twJoin",
 }
-
-
-@pytest.fixture(scope="module")
-def compiler() -> Iterator[ReactCompiler]:
-    try:
-        Bubblewrap(DEFAULT_LIMITS).check()
-    except SandboxUnavailable as error:
-        pytest.skip(f"bubblewrap: {error}")
-    made = ReactCompiler("bubblewrap")
-    yield made
-    made.close()
 
 
 def judge(compiler: ReactCompiler, source: str, *, bundle: bool = False) -> CompileResult:
