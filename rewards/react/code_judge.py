@@ -15,26 +15,23 @@ from typing import Any, Literal
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
 from botgrpo.rewards.judges.budget import NoVerdict, Usage
 from botgrpo.rewards.judges.client import JudgeClient, Session
-from botgrpo.rewards.judges.fence import fence, numbered, remark
+from botgrpo.rewards.judges.fence import fence, remark
 from botgrpo.rewards.judges.prompts import prompt_hash, request_text
-from botgrpo.rewards.judges.question import Unreadable
 from botgrpo.rewards.judges.settings import settings
 from botgrpo.rewards.react.code_prompts import (
     DIGIT,
     DIGITS,
     FULL,
     LINES,
-    Blame,
     CodeLines,
     CodeVerdict,
 )
 from botgrpo.rewards.react.examples import judge_examples
 from botgrpo.rewards.react.extract import Extraction, extract
-from botgrpo.rewards.spans import line_starts
+from botgrpo.rewards.react.judged_lines import LOCAL_RANGE, blamed, lines_exist, shown
 from botgrpo.sandbox.errors import ConfigError
 
 _NOT_REACT = -0.3  # the paper's sentinel of -3, a tenth of it
-_LONGEST = 60_000  # code points that the judge is shown; more is no single-file component
 
 
 class CodeJudge:
@@ -64,9 +61,9 @@ class CodeJudge:
             raise ConfigError(f'got unreadable = {unreadable!r}; allowed: "unscored" or "zero"')
         self.spec = RewardSpec(
             name="react.code_judge",
-            version="1",
+            version="2",
             outcome_range=(_NOT_REACT, 1.0),
-            local_range=(-0.3, 0.0),
+            local_range=LOCAL_RANGE,
             deterministic=False,
             needs=("judge",),
             summary="a language model's score of the React source, and the three worst lines",
@@ -106,7 +103,7 @@ class CodeJudge:
         else:
             verdict, reason = "judged" if found.react else "not_react", remark(found.remark)
             if found.react:
-                spans = _spans(code, found.lines)
+                spans = blamed(code, found.lines)
         return Score(
             rollout.id,
             outcome,
@@ -122,44 +119,12 @@ class CodeJudge:
         self, session: Session, rollout: Rollout, code: Extraction, usage: Usage
     ) -> tuple[float | None, CodeLines]:
         """(outcome, findings); two calls where the score is an expectation."""
-        shown = code.code[:_LONGEST]
-        last = len(line_starts(shown))
-        texts = {
-            "request": fence(request_text(rollout.prompt), "REQUEST"),
-            "code": fence(numbered(shown), "CODE"),
-        }
-        if hidden := len(code.code) - len(shown):
-            texts["code"] += f"\n\n{hidden} more characters of it are not shown."
-
-        def lines_exist(found: CodeLines) -> None:
-            if any(blame.line > last for blame in found.lines):
-                raise Unreadable("the answer blames a line that does not exist")
-
+        texts = {"request": fence(request_text(rollout.prompt), "REQUEST"), "code": shown(code)}
+        check = lines_exist(code)
         if not self.expected_score:
-            verdict = await session.ask(FULL.fill(**texts), CodeVerdict, usage, check=lines_exist)
+            verdict = await session.ask(FULL.fill(**texts), CodeVerdict, usage, check=check)
             return verdict.score / 10 if verdict.react else _NOT_REACT, verdict
-        found = await session.ask(LINES.fill(**texts), CodeLines, usage, check=lines_exist)
+        found = await session.ask(LINES.fill(**texts), CodeLines, usage, check=check)
         if not found.react:
             return _NOT_REACT, found
         return await session.expect(DIGIT.fill(**texts), DIGITS, usage), found
-
-
-def _spans(code: Extraction, lines: Sequence[Blame]) -> tuple[Span, ...]:
-    """Each blamed line from its first to its last visible character, a tenth of its impact.
-
-    A blank line is a place without length, at its start. A line that is blamed twice counts once,
-    at its worst.
-    """
-    starts = [*line_starts(code.code).tolist(), len(code.code)]
-    worst: dict[int, Blame] = {}
-    for blame in lines:
-        if blame.line not in worst or blame.impact < worst[blame.line].impact:
-            worst[blame.line] = blame
-    spans = []
-    for line, blame in sorted(worst.items()):
-        text = code.code[starts[line - 1] : starts[line]]
-        seen = text.strip()
-        start = code.start + starts[line - 1] + (text.index(seen) if seen else 0)
-        label = f"judge {blame.impact}: {remark(blame.why)}"
-        spans.append(Span(start, start + len(seen), blame.impact / 10, label))
-    return tuple(spans)

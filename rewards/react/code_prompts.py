@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from botgrpo.rewards.judges.prompts import Prompt
-
-
-class Blame(BaseModel):
-    """A line that harms the result, and how much: -1 a little, -3 most."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    line: int = Field(ge=1, le=99_999)  # a number without an upper bound may never end
-    why: str
-    impact: Literal[-1, -2, -3]
+from botgrpo.rewards.react.judged_lines import Blame
 
 
 class CodeLines(BaseModel):
@@ -37,7 +26,8 @@ class CodeVerdict(CodeLines):
 
 _ROLE = """\
 You review React code that was written for a user's request. It shall be one file whose default \
-export is a component; Tailwind classes are available, and no package but react.
+export is a component. Tailwind classes are available and the packages react, react-dom, \
+lucide-react, recharts, framer-motion, motion, clsx and tailwind-merge; no others.
 
 Weigh three things alike:
 - validity: would it compile and run without an error, with its hooks used as the rules ask?
@@ -59,7 +49,7 @@ _REQUEST = "The request:\n\n$request\n\nThe code, with line numbers:\n\n$code\n\
 
 FULL = Prompt(
     name="code_judge.full",
-    version="1",
+    version="2",
     system=f"{_ROLE}\n{_SCALE}\n\n{_LINES}",
     request=_REQUEST + "Answer with one JSON object and nothing else, its fields in this order: "
     '{"react": true or false, "remark": "...", "lines": [{"line": N, "why": "...", '
@@ -69,7 +59,7 @@ FULL = Prompt(
 
 LINES = Prompt(
     name="code_judge.lines",
-    version="1",
+    version="2",
     system=f"{_ROLE}\n{_LINES}",
     request=_REQUEST + "Answer with one JSON object and nothing else, its fields in this order: "
     '{"react": true or false, "remark": "...", "lines": [{"line": N, "why": "...", '
@@ -80,7 +70,7 @@ LINES = Prompt(
 # One digit is one token to every tokenizer; "10" is not, and would be counted as a 1.
 DIGIT = Prompt(
     name="code_judge.digit",
-    version="1",
+    version="2",
     system=f"{_ROLE}\n{_SCALE.replace('10 is work', '9 is work')}",
     request=_REQUEST + "How good is it, from 0 to 9? Answer with the one digit and nothing else.",
 )
