@@ -21,7 +21,14 @@ from pathlib import Path
 from botgrpo.sandbox.errors import SandboxUnavailable
 
 WORKER = Path(__file__).parent / "worker"
-_DECIDE_PACKAGES = ("package.json", "package-lock.json", "vendor.mjs", "shims.mjs", "types.mjs")
+_DECIDE_PACKAGES = (
+    "package.json",
+    "package-lock.json",
+    "vendor.mjs",
+    "icons.mjs",
+    "shims.mjs",
+    "types.mjs",
+)
 _INSTALL_TIMEOUT_S = 300
 _KEPT_S = 30 * 86400
 _held: dict[Path, int] = {}  # folder -> its inode

@@ -9,7 +9,7 @@ import { createRequire } from "node:module";
 import { serve } from "./frames.mjs";
 import { differ } from "./png.mjs";
 import { css as tailwind } from "./tailwind.mjs";
-import { BREATHE, FREEZE, HIDE, MOUNT, PAGE, PREPARE, PROBE, SHOW, WAITS } from "./page.mjs";
+import { BASE, BREATHE, FREEZE, HIDE, MOUNT, PAGE, PREPARE, PROBE, SHOW, WAITS } from "./page.mjs";
 
 const [PLAYWRIGHT, CHROMIUM] = process.argv.slice(2);
 Object.assign(process.env, { HOME: "/tmp", XDG_CACHE_HOME: "/tmp", XDG_CONFIG_HOME: "/tmp", TMPDIR: "/tmp" });
@@ -61,7 +61,7 @@ const groups = () => readFileSync(`/proc/self/task/${process.pid}/children`, "ut
 
 /** Chromium and all its children, at once: `close` would wait for a renderer that never answers. */
 function kill() {
-  browser = null;
+  browser = next = null;
   for (const pid of groups())
     try {
       process.kill(-pid, "SIGKILL");
@@ -104,20 +104,40 @@ async function patience(promise) {
 
 const cut = (text) => String(text).slice(0, MAX_CHARS);
 
-function served(path, request, css) {
+/** What the page gets at this address, when its candidate is there; null: nothing. */
+async function served(path, arrival) {
   const script = (body) => ({ contentType: "text/javascript; charset=utf-8", body });
-  if (path === "/") return { contentType: "text/html; charset=utf-8", body: PAGE(request.packages, css) };
+  if (path === "/") return { contentType: "text/html; charset=utf-8", body: PAGE };
   if (path === "/mount.js") return script(MOUNT);
-  if (path === "/candidate.js") return script(request.code);
-  const name = /^\/vendor\/([a-z0-9-]+\.js)$/.exec(path)?.[1];
+  if (path === "/candidate.js") return script((await arrival).code);
+  if (path === "/style.css") return { contentType: "text/css; charset=utf-8", body: (await arrival).css };
+  if (path === "/packages.js") return script(Buffer.concat((await arrival).packages.map(vendor)));
+  const name = BASE.find((each) => path === `/vendor/${each}`);
   return name ? script(vendor(name)) : null;
 }
 
-/** A page in an empty context that sees our files and nothing else; `seen` is filled while it lives. */
-async function open(context, request, seen) {
-  const css = request.classes.length ? await tailwind(request.classes) : "";
+const CONTEXT = {
+  viewport: VIEWPORT,
+  deviceScaleFactor: 1,
+  locale: "en-US",
+  timezoneId: "UTC",
+  colorScheme: "light",
+  reducedMotion: "reduce",
+  serviceWorkers: "block",
+  acceptDownloads: false,
+};
+
+/**
+ * A page in a context of its own that has all but its candidate, for which it waits: `arrive` takes it.
+ * `seen` is filled while the page lives. Made while the page before it waits for its frames.
+ */
+async function prepare() {
+  const seen = new Seen();
+  const context = await browser.newContext(CONTEXT);
+  let arrive;
+  const arrival = new Promise((resolve) => (arrive = resolve));
   let arrived = false;
-  await context.route("**/*", (route) => {
+  await context.route("**/*", async (route) => {
     const asked = route.request();
     const url = new URL(asked.url());
     if (asked.isNavigationRequest() && asked.frame() === page.mainFrame()) {
@@ -127,7 +147,7 @@ async function open(context, request, seen) {
       }
       arrived = true;
     }
-    const file = url.origin === ORIGIN ? served(url.pathname, request, css) : null;
+    const file = url.origin === ORIGIN ? await served(url.pathname, arrival) : null;
     if (file) return route.fulfill(file);
     seen.note("request blocked");
     return route.abort();
@@ -143,16 +163,10 @@ async function open(context, request, seen) {
   });
   page.on("download", () => seen.note("download refused"));
   page.on("crash", () => seen.crash());
-  return page;
-}
-
-/** One page, from an empty context to its picture. */
-async function visit(context, request, seen) {
-  const page = await open(context, request, seen);
   const cdp = await context.newCDPSession(page);
-  const main = (await cdp.send("Page.getFrameTree")).frameTree.frame.id;
+  const frameId = (await cdp.send("Page.getFrameTree")).frameTree.frame.id;
   cdp.on("Runtime.executionContextCreated", ({ context: { id, auxData } }) => seen.frames.set(id, auxData?.frameId));
-  cdp.on("Runtime.exceptionThrown", ({ exceptionDetails }) => seen.exception(exceptionDetails, main));
+  cdp.on("Runtime.exceptionThrown", ({ exceptionDetails }) => seen.exception(exceptionDetails, frameId));
   cdp.on("Runtime.consoleAPICalled", (call) => seen.log(call));
   cdp.on("Runtime.bindingCalled", () => (seen.waits = true));
   await cdp.send("Runtime.enable");
@@ -160,9 +174,21 @@ async function visit(context, request, seen) {
   await page.clock.install({ time: NOW_MS });
   await page.clock.pauseAt(NOW_MS + 1000);
   await page.addInitScript(FREEZE);
+  await page.goto(`${ORIGIN}/`, { waitUntil: "commit", timeout: 0 });
+  const { executionContextId: contextId } = await cdp.send("Page.createIsolatedWorld", { frameId });
+  const ask = async (expression) => {
+    const evaluated = { expression, contextId, awaitPromise: true, returnByValue: true };
+    return (await cdp.send("Runtime.evaluate", evaluated)).result.value;
+  };
+  return { context, page, cdp, ask, seen, arrive };
+}
+
+/** One page, from its candidate to its picture. */
+async function visit({ page, cdp, ask, seen, arrive }, request) {
+  const css = request.classes.length ? await tailwind(request.classes) : "";
+  arrive({ code: request.code, css, packages: request.packages.filter((name) => !BASE.includes(name)) });
   try {
-    await page.goto(`${ORIGIN}/`, { waitUntil: "commit", timeout: 0 });
-    return await look(page, cdp, main, seen);
+    return await look(page, cdp, ask, seen);
   } catch (failure) {
     await new Promise((resolve) => setTimeout(resolve, 200)); // until the news of a new address is in
     if (seen.gone || page.url().startsWith(`${ORIGIN}/`)) throw failure;
@@ -171,25 +197,20 @@ async function visit(context, request, seen) {
   }
 }
 
-async function look(page, cdp, frameId, seen) {
-  const { executionContextId: contextId } = await cdp.send("Page.createIsolatedWorld", { frameId });
-  const ask = async (expression) => {
-    const evaluated = { expression, contextId, awaitPromise: true, returnByValue: true };
-    return (await cdp.send("Runtime.evaluate", evaluated)).result.value;
-  };
-  await ask(PREPARE);
+async function look(page, cdp, ask, seen) {
+  await Promise.race([ask(PREPARE), seen.failed]);
   for (const ms of seen.waits ? LIFE_MS : []) {
     await page.clock.runFor(ms).catch((failure) => seen.late(failure));
     await ask(BREATHE);
   }
-  const facts = (await ask(PROBE)) ?? { nodes: 0, height: 0, text: "", not_a_component: false };
+  const facts = (await ask(PROBE)) ?? { nodes: 0, height: 0, text: "", not_a_component: false, moves: true };
   if (!page.url().startsWith(`${ORIGIN}/`)) seen.note("navigated away");
   const shoot = async (clip) => {
     const options = { format: "png", optimizeForSpeed: true, ...(clip && { clip, captureBeyondViewport: true }) };
     return Buffer.from((await cdp.send("Page.captureScreenshot", options)).data, "base64");
   };
   const png = await shoot();
-  if (!png.equals(await shoot())) seen.note("nondeterministic");
+  if ((seen.waits || facts.moves) && !png.equals(await shoot())) seen.note("nondeterministic");
   // What is gone once they are hidden was a text, an image or a control that could be seen.
   await ask(HIDE);
   let isSeen = differ(png, await shoot());
@@ -212,6 +233,7 @@ function vendor(name) {
 /** What a page did while we watched; bounded, whatever it does. */
 class Seen {
   errors = [];
+  failed = new Promise((resolve) => (this.fail = resolve)); // at the first error
   console = [];
   notes = new Set();
   frames = new Map(); // of the execution contexts
@@ -242,6 +264,7 @@ class Seen {
 
   error(message) {
     if (this.errors.length < MAX_ERRORS) this.errors.push(message);
+    this.fail();
   }
 
   log({ type, args }) {
@@ -260,31 +283,36 @@ function verdict(seen, page) {
   return isBlank ? ["blank", "no text, image or control that can be seen"] : ["ok", ""];
 }
 
-async function mount(request) {
+let next = null; // the page for the candidate after this one
+let leaving = Promise.resolve();
+
+/** The page that was prepared, if the browser that it is in still lives. */
+async function prepared() {
+  await leaving;
   if (!browser) await launch();
-  const seen = new Seen();
-  const context = await browser.newContext({
-    viewport: VIEWPORT,
-    deviceScaleFactor: 1,
-    locale: "en-US",
-    timezoneId: "UTC",
-    colorScheme: "light",
-    reducedMotion: "reduce",
-    serviceWorkers: "block",
-    acceptDownloads: false,
-  });
+  const found = await (next ?? prepare()).catch(() => null);
+  next = null;
+  const ready = found && !found.seen.gone ? found : await prepare();
+  next = prepare();
+  next.catch(() => {}); // told when it is asked for
+  return ready;
+}
+
+async function mount(request) {
+  const ready = await prepared();
+  const { context, seen } = ready;
   let status = ["hang", "the page does not come to rest"];
   let page = null;
   try {
-    page = await patience(Promise.race([visit(context, request, seen), seen.crashed]));
+    page = await patience(Promise.race([visit(ready, request), seen.crashed]));
     status = verdict(seen, page);
   } catch (failure) {
     if (seen.gone) status = ["crash", "the page's process died: out of memory, or a fault of the engine"];
     else if (!(failure instanceof Late)) status = ["infra_error", `${failure?.stack ?? failure}`];
   }
   const clean = !["hang", "crash", "infra_error"].includes(status[0]);
-  const closed = within(CLOSE_MS, context.close()).then(() => clean, () => false);
-  if (!(await closed)) kill();
+  if (clean) leaving = within(CLOSE_MS, context.close()).catch(kill);
+  else kill();
   return {
     status: status[0],
     reason: cut(status[1]),

@@ -1,10 +1,19 @@
 // What runs inside a candidate's page: the mount, the clock, and what we ask of the result.
 
-/** The document: vendored packages as classic scripts, then the candidate as a module. */
-export const PAGE = (packages, css) => `<!doctype html>
+/** What every page needs, and runs while it waits for its candidate. */
+export const BASE = ["react.js", "react-dom.js"];
+
+/**
+ * The document: vendored packages as classic scripts, then the candidate as a module. What depends on
+ * the candidate is in files of their own, which the page is kept waiting for.
+ */
+export const PAGE = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>candidate</title><link rel="icon" href="data:,">
-<style>* { caret-color: transparent !important }</style><style>${css}</style></head><body><div id="root"></div>
-${packages.map((name) => `<script src="/vendor/${name}"></script>`).join("\n")}
+${BASE.map((name) => `<script src="/vendor/${name}"></script>`).join("\n")}
+<style>* { caret-color: transparent !important }</style><link rel="stylesheet" href="/style.css">
+<link rel="modulepreload" href="/mount.js"><link rel="modulepreload" href="/candidate.js">
+</head><body><div id="root"></div>
+<script src="/packages.js"></script>
 <script type="module">
 import { mount } from "/mount.js";
 import Candidate from "/candidate.js";
@@ -121,11 +130,13 @@ export const PROBE = `(async () => {
     } catch {}
   }
   await Promise.race([frame().then(frame), pause(300)]);
+  const moving = "img, canvas, video, iframe, object, embed, marquee, animate, animateTransform, animateMotion, set";
   const nodes = document.getElementsByTagName("*").length;
   return {
     nodes,
     height: Math.ceil(document.documentElement?.scrollHeight ?? 0),
     text: nodes <= 50000 ? String(document.documentElement?.innerText ?? "").slice(0, 20000) : "",
+    moves: Boolean(document.querySelector(moving) || Document.prototype.getAnimations.call(document).length),
     not_a_component: Boolean(document.getElementById("root")?.dataset.notAComponent),
   };
 })()`;

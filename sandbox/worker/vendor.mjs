@@ -11,6 +11,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { lazyIconsText } from "./icons.mjs";
 import { shimText } from "./shims.mjs";
 import { writeTypes } from "./types.mjs";
 
@@ -29,6 +30,8 @@ const SCRIPTS = {
 };
 // One copy of these serves all others: two would be two worlds of hooks.
 const SHARED = ["react", "react-dom"];
+// What a page would take long to evaluate as its authors wrote it.
+const STAND_INS = { "lucide-react": lazyIconsText };
 const KEPT = ["acorn", "esbuild", "@esbuild", "typescript"];
 const PUBLISHED = ["esbuild", "typescript", "eslint", "tailwindcss", "react", "react-dom", "lucide-react", "recharts"];
 PUBLISHED.push("framer-motion", "motion", "clsx", "tailwind-merge");
@@ -78,12 +81,21 @@ async function exportNames(specifier, script, plugins) {
   return exported(`export * from ${from};\nexport { default } from ${from};`).catch(() => names);
 }
 
+const standIns = {
+  name: "stand-ins",
+  setup(setup) {
+    setup.onResolve({ filter: /^stand-in:/ }, ({ path }) => ({ path: path.slice(9), namespace: "stand-in" }));
+    setup.onLoad({ filter: /.*/, namespace: "stand-in" }, ({ path }) => ({ contents: STAND_INS[path](), resolveDir: HERE }));
+  },
+};
+
 async function writeScript(script) {
   const needs = new Set();
-  const plugins = [shared(script, needs)];
+  const plugins = [shared(script, needs), standIns];
   const specifiers = SCRIPTS[script];
   for (const specifier of specifiers) modules[specifier] = (await exportNames(specifier, script, plugins)).sort();
-  const text = specifiers.map((each, i) => `import * as m${i} from ${JSON.stringify(each)};`).join("\n");
+  const imported = (each, i) => (STAND_INS[each] ? `m${i} from "stand-in:${each}";` : `* as m${i} from "${each}";`);
+  const text = specifiers.map((each, i) => `import ${imported(each, i)}`).join("\n");
   const puts = specifiers.map((each, i) => `__botgrpo[${JSON.stringify(each)}] = m${i};`).join("\n");
   const stdin = { contents: text + REGISTRY + puts, resolveDir: HERE };
   await build({ ...options(script), stdin, plugins, format: "iife", outfile: join(HERE, "vendor", `${script}.js`) });
