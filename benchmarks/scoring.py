@@ -10,6 +10,7 @@ from typing import Any
 from botgrpo.rewards import Reward, Rollout, Score, TokenBytes, local_of
 from botgrpo.rewards.local import checked_scores
 from botgrpo.rewards.records import score_to_json
+from botgrpo.rewards.training_step import at_step
 from botgrpo.sandbox.attempt import attempting
 from botgrpo.sandbox.errors import ConfigError
 
@@ -22,8 +23,9 @@ def score(
 ) -> list[list[Score]]:
     """For each pass one checked score a rollout, projected on its tokens where it has any.
 
-    Each pass is an attempt of its own, so that no cache answers for the reward. `progress` gets
-    the number of each pass that begins, from 1.
+    Each pass is an attempt of its own, so that no cache answers for the reward, and stands for a
+    later step of training, so that what drifts shows. `progress` gets the number of each pass that
+    begins, from 1.
     """
 
     async def run() -> list[list[Score]]:
@@ -31,11 +33,11 @@ def score(
         try:
             for number in range(passes):
                 progress(number + 1)
-                with attempting(number):
+                with attempting(number), at_step(number):
                     scores = await checked_scores(reward.spec.name, reward, rollouts)
-                found.append(
-                    [_projected(reward, r, s) for r, s in zip(rollouts, scores, strict=True)]
-                )
+                    found.append(
+                        [_projected(reward, r, s) for r, s in zip(rollouts, scores, strict=True)]
+                    )
         finally:
             await close(reward)
         return found

@@ -50,6 +50,20 @@ BUILTINS: Mapping[str, str] = {
     "noise.gaussian": "botgrpo.rewards.noise:Gaussian",
     "noise.permute_lines": "botgrpo.rewards.noise:PermuteLines",
     "noise.flip": "botgrpo.rewards.noise:Flip",
+    "noise.heavy_tail": "botgrpo.rewards.noise:HeavyTail",
+    "noise.drift": "botgrpo.rewards.noise:Drift",
+    "noise.judge_disagree": "botgrpo.rewards.noise:JudgeDisagree",
+    "noise.length_bias": "botgrpo.rewards.noise:LengthBias",
+    "noise.scale_blowup": "botgrpo.rewards.noise:ScaleBlowup",
+    "noise.sparse_drop": "botgrpo.rewards.noise:SparseDrop",
+    "noise.quantise": "botgrpo.rewards.noise:Quantise",
+    "noise.shift": "botgrpo.rewards.noise:Shift",
+    "noise.delay": "botgrpo.rewards.noise:Delay",
+    "noise.flip_asym": "botgrpo.rewards.noise:FlipAsym",
+    "noise.swap": "botgrpo.rewards.noise:Swap",
+    "noise.adversarial": "botgrpo.rewards.noise:Adversarial",
+    "noise.offset": "botgrpo.rewards.noise:Offset",
+    "noise.scale": "botgrpo.rewards.noise:Scale",
 }
 
 Factory = Callable[..., Any]

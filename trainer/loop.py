@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from botgrpo.rewards.base import Reward
+from botgrpo.rewards.training_step import at_step
 from botgrpo.sandbox.errors import RunFailed
 from botgrpo.trainer import batch as batches
 from botgrpo.trainer import checkpoint
@@ -103,7 +104,8 @@ class Run:
                     self._evaluate(0, scorer)
                 items = self.task.train_items(run.seed)
                 for step in range(start + 1, run.steps + 1):
-                    metrics = self._step(step, items, scorer)
+                    with at_step(step):
+                        metrics = self._step(step, items, scorer)
                     last = step == run.steps
                     if step % run.eval_every == 0 or last:
                         metrics["time/evaluate_s"] = self._evaluate(step, scorer)
