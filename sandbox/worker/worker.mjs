@@ -18,6 +18,7 @@ import { withoutPragmas } from "./source.mjs";
 // esbuild's service is a child of ours: it inherits these and nothing else.
 process.env.GOMAXPROCS = "2";
 process.env.GOMEMLIMIT = "256MiB";
+process.env.GOGC = "400"; // a build leaves megabytes and never needs them again
 
 const esbuild = await import("esbuild");
 
