@@ -50,10 +50,10 @@ test-all: setup
 	  test -z "$${BOTGRPO_REQUIRE:-}"; \
 	fi
 
-# Against the code of TRL, verl and math-verify, in environments of their own, kept between runs.
+# Against the code of TRL, verl, Ray and math-verify, in environments of their own, kept between runs.
 test-adapters: env-trl env-verl env-math
 	.envs/trl/bin/python -m pytest tests/test_adapters_trl.py tests/test_adapters_scoring.py
-	.envs/verl/bin/python -m pytest tests/test_adapters_verl.py
+	.envs/verl/bin/python -m pytest tests/test_adapters_verl.py tests/test_benchmarks_ray.py
 	.envs/math/bin/python -m pytest tests/test_rewards_math_verify.py
 
 check: $(INSTALLED)

@@ -100,8 +100,10 @@ def _training(commands: object) -> None:
     bench.add_argument("suite", metavar="SUITE", help="name of a shipped suite, or a .toml file")
     bench.add_argument("--out", metavar="DIR", help="folder of the results (default: runs/SUITE)")
     bench.add_argument("--resume", action="store_true", help="go on with what lies there")
-    bench.add_argument("--executor", choices=["local"], default="local", help="where cells run")
-    bench.add_argument("--workers", type=int, metavar="N", help="cells at a time (default: cores)")
+    bench.add_argument("--executor", choices=["local", "ray"], default="local", help="where")
+    bench.add_argument(
+        "--workers", type=int, metavar="N", help="cells at a time (default: one a core)"
+    )
     bench.add_argument("--plan", action="store_true", help="say what would run, and stop")
 
     report = _command(commands, "report", "report", "write DIR/report.html, one offline file")

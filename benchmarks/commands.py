@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def bench(arguments: Namespace) -> int:
-    from botgrpo.benchmarks import runner, suite
+    from botgrpo.benchmarks import executors, runner, suite
     from botgrpo.benchmarks.report import verdict_text, write_report
     from botgrpo.benchmarks.results import load_suite
 
@@ -27,7 +27,8 @@ def bench(arguments: Namespace) -> int:
     out = Path(arguments.out or f"runs/{loaded.name}")
     workers = runner.worker_count(arguments.workers)
     _require_sandbox(plans[0].config)
-    failed = runner.Bench(loaded, out, workers, resume=arguments.resume).run()
+    place = executors.EXECUTORS[arguments.executor]()
+    failed = runner.Bench(loaded, out, workers, arguments.resume, place).run()
     path = write_report(out)
     print(verdict_text(load_suite(out)))
     print(f"\nReport: {path}")
@@ -47,8 +48,9 @@ def report(arguments: Namespace) -> int:
 
 
 def train(arguments: Namespace) -> int:
-    from botgrpo.benchmarks import training
+    from botgrpo.benchmarks import executors, training
 
+    executors.end_with_starter()
     if arguments.plan:
         from botgrpo.benchmarks import plan
 

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from botgrpo.benchmarks.runner import cell_environment
+from botgrpo.benchmarks import executors
 from botgrpo.sandbox.errors import RunFailed
 
 FILES = ("metrics.jsonl", "eval.jsonl", "rollouts.jsonl")
@@ -51,7 +51,7 @@ class Runs:
     def start(self, out: Path) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "botgrpo.benchmarks.cli", "train", self.config]
         command += [word for each in self.sets for word in ("--set", each)]
-        environment = cell_environment() | {"PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = executors.environment() | {"PYTHONPATH": os.pathsep.join(sys.path)}
         out.mkdir(parents=True, exist_ok=True)
         with (out / "log.txt").open("ab") as log:
             return subprocess.Popen(

@@ -1,18 +1,18 @@
-"""The main job: every cell of a suite as a process of its own, resumed, retried, never dropped."""
+"""The main job: every cell of a suite by itself, resumed, retried, never dropped."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import IO, Any
 
 from botgrpo.benchmarks import suite as suites
+from botgrpo.benchmarks.executors import Executor, Job, Local
 from botgrpo.benchmarks.progress import Progress, duration
 from botgrpo.benchmarks.suite import CellPlan, Suite
 from botgrpo.benchmarks.training import only_writer
@@ -26,13 +26,12 @@ POLL_S = 0.5
 
 @dataclass(slots=True)
 class Cell:
-    """A cell on its way: its plan, its process, how often it was tried."""
+    """A cell on its way: its plan, the job that runs it, how often it was tried."""
 
     plan: CellPlan
     folder: Path
     attempts: int = 0
-    process: subprocess.Popen[bytes] | None = None
-    log: TextIO | None = None
+    job: Job | None = None
     state: str = "waiting"  # waiting, running, finished, failed
     note: str = ""
 
@@ -49,13 +48,15 @@ class Bench:
     Args:
         suite: the checked suite.
         out: its folder; `resume` goes on with what lies there.
-        workers: cells side by side, one torch thread each.
+        workers: cells side by side, one torch thread each; None: as many as there is room for.
+        executor: where they run.
     """
 
     suite: Suite
     out: Path
-    workers: int
+    workers: int | None = None
     resume: bool = False
+    executor: Executor = field(default_factory=Local)
     cells: list[Cell] = field(default_factory=list)
     lock: IO[str] | None = None
 
@@ -79,6 +80,7 @@ class Bench:
                 self._stop_all()
                 raise
             finally:
+                self.executor.close()
                 if self.lock:
                     self.lock.close()
         return [cell for cell in self.cells if cell.state == "failed"]
@@ -100,6 +102,7 @@ class Bench:
             )
         self.out.mkdir(parents=True, exist_ok=True)
         self.lock = only_writer(self.out)
+        self.executor.check(self.out)
         path.write_text(text)
         self._note_other_code()
         manifest.write(self.out / "manifest.json", suite=self.suite.name, seeds=self.suite.seeds)
@@ -126,7 +129,7 @@ class Bench:
     def _start_waiting(self) -> None:
         running = sum(cell.state == "running" for cell in self.cells)
         for cell in self.cells:
-            if running >= self.workers:
+            if running >= (self.workers or self.executor.slots):
                 return
             if cell.state == "waiting":
                 self._start(cell)
@@ -135,25 +138,13 @@ class Bench:
     def _start(self, cell: Cell) -> None:
         cell.attempts += 1
         cell.state = "running"
-        cell.log = (cell.folder / "log.txt").open("a")
-        command = [sys.executable, "-m", "botgrpo.benchmarks.cli", "train"]
-        command += [str(cell.folder / "config.toml"), "--out", str(cell.folder), "--resume"]
-        cell.process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=cell.log,
-            stderr=subprocess.STDOUT,
-            env=cell_environment(),
-            start_new_session=True,
-        )
+        cell.job = self.executor.start(cell.folder)
 
     def _collect(self, progress: Progress) -> None:
         for cell in self.cells:
-            if cell.process is None or (code := cell.process.poll()) is None:
+            if cell.job is None or (code := cell.job.poll()) is None:
                 continue
-            cell.process = None
-            if cell.log:
-                cell.log.close()
+            cell.job = None
             name = f"{cell.plan.arm}, seed {cell.plan.seed}"
             if code == 0:
                 cell.state = "finished"
@@ -169,33 +160,16 @@ class Bench:
                 (cell.folder / "error.txt").write_text(f"exit status {code}: {cell.note}\n")
 
     def _stop_all(self) -> None:
-        for cell in self.cells:
-            if cell.process:
-                cell.process.terminate()
-        for cell in self.cells:
-            if cell.process:
-                try:
-                    cell.process.wait(timeout=10)
-                except subprocess.TimeoutExpired:
-                    cell.process.kill()
+        jobs = [cell.job for cell in self.cells if cell.job]
+        with ThreadPoolExecutor(len(jobs) or 1) as together:
+            list(together.map(lambda job: job.stop(), jobs))
 
 
-def worker_count(asked: int | None) -> int:
-    """Cells at a time: as asked, else one for each core that this process may use."""
+def worker_count(asked: int | None) -> int | None:
+    """As asked; None leaves it to the place where the cells run. Raises ConfigError below 1."""
     if asked is not None and asked < 1:
         raise ConfigError(f"--workers {asked}: at least 1")
-    return asked or len(os.sched_getaffinity(0))
-
-
-def cell_environment() -> dict[str, str]:
-    """One thread a cell: two spinning thread pools on the same cores starve each other."""
-    threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
-    return {
-        **os.environ,
-        **threads,
-        "OMP_WAIT_POLICY": "PASSIVE",
-        "TOKENIZERS_PARALLELISM": "false",
-    }
+    return asked
 
 
 def require_all(failed: Sequence[Cell]) -> None:

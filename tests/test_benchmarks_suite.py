@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from botgrpo.benchmarks import runner, shipped, suite
+from botgrpo.benchmarks import executors, runner, shipped, suite
 from botgrpo.sandbox.errors import ConfigError, RunFailed
 from botgrpo.trainer.config import to_toml
 
@@ -122,7 +124,7 @@ class StubCell:
             folder = command[command.index("--out") + 1]
             return real([sys.executable, "-c", script, folder], **options)
 
-        monkeypatch.setattr(runner.subprocess, "Popen", start)
+        monkeypatch.setattr(executors.subprocess, "Popen", start)
         monkeypatch.setattr(runner, "POLL_S", 0.02)
 
 
@@ -208,4 +210,57 @@ def test_finished_cells_are_kept_on_resume(tmp_path: Path, monkeypatch: pytest.M
 def test_workers_must_be_at_least_one() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
         runner.worker_count(0)
-    assert runner.worker_count(None) >= 1
+    assert runner.worker_count(None) is None
+    assert executors.Local().slots >= 1
+
+
+def test_a_cluster_without_ray_is_refused_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"pip install 'botgrpo\[ray\]'"):
+        executors.EXECUTORS["ray"]()
+
+
+def test_cells_that_run_are_ended_with_the_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    StubCell(monkeypatch, "import time; time.sleep(600)")
+    started = bench(tmp_path)
+
+    class Interrupted(executors.Local):
+        def start(self, folder: Path) -> executors.Job:
+            if folder.parent.name == "grpo":
+                raise KeyboardInterrupt
+            return super().start(folder)
+
+    started.executor = Interrupted()
+    with pytest.raises(KeyboardInterrupt):
+        started.run()
+    jobs = [cell.job for cell in started.cells if cell.job]
+    assert len(jobs) == 1 and jobs[0].poll() is not None
+
+
+def test_a_cell_ends_with_whoever_started_it(tmp_path: Path) -> None:
+    cell = (
+        "import time; from botgrpo.benchmarks import executors; executors.end_with_starter()\n"
+        "print('up', flush=True); time.sleep(600)"
+    )
+    starter = (
+        "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', sys.argv[1]], "
+        "stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={'BOTGRPO_CELL': '1', 'PYTHONPATH': "
+        "sys.argv[2]}); p.stdout.readline(); print(p.pid, flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", starter, cell, os.pathsep.join(sys.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.kill()
+    for _ in range(400):
+        if (
+            not Path(f"/proc/{pid}").exists()
+            or Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
+        ):
+            return
+        time.sleep(0.05)
+    raise AssertionError("the cell is still there")
