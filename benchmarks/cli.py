@@ -159,6 +159,27 @@ def _rewards(commands: object) -> None:
     score.add_argument("--tokenizer", metavar="T", help="folder that supplies tokens where absent")
     score.add_argument("--backend", default="auto", choices=BACKEND_NAMES, help=BACKENDS)
 
+    audit = _command(commands, "audit", "audit", "cards of rewards, side by side, before training")
+    audit.add_argument(
+        "--reward",
+        required=True,
+        action="append",
+        metavar="NAME",
+        help="once for each; the first is what the others are held against",
+    )
+    audit.add_argument(
+        "--in", required=True, dest="input", metavar="R.jsonl", help="with labels where there are"
+    )
+    audit.add_argument("--out", required=True, metavar="DIR", help="audit.html and audit.json")
+    audit.add_argument(
+        "--repeat", type=int, default=5, metavar="N", help="passes over the rollouts (default 5)"
+    )
+    audit.add_argument("--tokenizer", metavar="T", help="folder that supplies tokens where absent")
+    audit.add_argument(
+        "--verdict", choices=["first", "last"], default="first", help="where the sentences stand"
+    )
+    audit.add_argument("--backend", default="auto", choices=BACKEND_NAMES, help=BACKENDS)
+
     rewards = _group(commands, "rewards", "what can score a rollout")
     _command(rewards, "list", "rewards_list", "every reward that can be named")
     show = _command(rewards, "show", "rewards_show", "ranges, needs and version of one")

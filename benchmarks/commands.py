@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from botgrpo.trainer.config import Config
@@ -132,12 +132,7 @@ def score(arguments: Namespace) -> int:
         if path not in ("-", None):
             Path(path).open("a").close()  # what cannot be written is found before the work
     rollouts = read_rollouts(arguments.input)
-    if arguments.tokenizer:
-        from transformers import AutoTokenizer
-
-        from botgrpo.trainer.models import locate
-
-        tokenizer = AutoTokenizer.from_pretrained(locate(arguments.tokenizer))
+    if (tokenizer := _tokenizer(arguments.tokenizer)) is not None:
         rollouts = scoring.with_tokens(rollouts, tokenizer)
 
     def progress(number: int) -> None:
@@ -160,6 +155,25 @@ def score(arguments: Namespace) -> int:
         spec = reward.spec
         lines = stability_text(stability(passes), spec.name, deterministic=spec.deterministic)
         print("\n".join(lines), file=sys.stderr)
+    return 0
+
+
+def audit(arguments: Namespace) -> int:
+    from botgrpo.benchmarks.audit import command
+
+    cards = command.run(
+        arguments.reward,
+        arguments.input,
+        Path(arguments.out),
+        passes=arguments.repeat,
+        tokenizer=_tokenizer(arguments.tokenizer),
+        backend=arguments.backend,
+        verdict_first=arguments.verdict == "first",
+        progress=lambda line: print(line, file=sys.stderr),
+    )
+    for card in cards:
+        print(card.verdict.sentence)
+    print(f"\nPage: {Path(arguments.out) / 'audit.html'}")
     return 0
 
 
@@ -257,6 +271,17 @@ def models_fetch(arguments: Namespace) -> int:
 
     print(fetch(arguments.name, progress=lambda line: print(line, file=sys.stderr)))
     return 0
+
+
+def _tokenizer(folder: str | None) -> Any:
+    """The tokenizer of a folder or cached model; None where none was asked for."""
+    if folder is None:
+        return None
+    from transformers import AutoTokenizer
+
+    from botgrpo.trainer.models import locate
+
+    return AutoTokenizer.from_pretrained(locate(folder))
 
 
 def _config(arguments: Namespace) -> Config:

@@ -29,22 +29,30 @@ def score(
     """
 
     async def run() -> list[list[Score]]:
-        found = []
         try:
-            for number in range(passes):
-                progress(number + 1)
-                with attempting(number), at_step(number):
-                    scores = await checked_scores(reward.spec.name, reward, rollouts)
-                    found.append(
-                        [_projected(reward, r, s) for r, s in zip(rollouts, scores, strict=True)]
-                    )
+            return await score_passes(reward, rollouts, passes, progress)
         finally:
             await close(reward)
-        return found
 
+    return asyncio.run(run())
+
+
+async def score_passes(
+    reward: Reward,
+    rollouts: Sequence[Rollout],
+    passes: int = 1,
+    progress: Callable[[int], None] = lambda number: None,
+) -> list[list[Score]]:
+    """The same, for callers that go on with the reward and close it themselves."""
     if passes < 1:
         raise ConfigError(f"got {passes} passes; allowed: 1 or more")
-    return asyncio.run(run())
+    found = []
+    for number in range(passes):
+        progress(number + 1)
+        with attempting(number), at_step(number):
+            scores = await checked_scores(reward.spec.name, reward, rollouts)
+            found.append([_projected(reward, r, s) for r, s in zip(rollouts, scores, strict=True)])
+    return found
 
 
 def records(passes: Sequence[Sequence[Score]]) -> list[dict[str, Any]]:

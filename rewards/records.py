@@ -11,22 +11,30 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from botgrpo.rewards.base import Rollout, Score, Span
 from botgrpo.sandbox.errors import ConfigError
 
-T = TypeVar("T", Rollout, Score)
+
+class HasId(Protocol):
+    """Whatever a line becomes; ids are unique within a file."""
+
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=HasId)
 
 
 def read_rollouts(path: str | Path) -> list[Rollout]:
     """Rollouts of a file, or of standard input for "-". Raises `ConfigError` with the line."""
-    return _read(path, rollout_from_json)
+    return read_records(path, rollout_from_json)
 
 
 def read_scores(path: str | Path) -> list[Score]:
     """Scores of a file, or of standard input for "-". Raises `ConfigError` with the line."""
-    return _read(path, score_from_json)
+    return read_records(path, score_from_json)
 
 
 def write_rollouts(path: str | Path, rollouts: Iterable[Rollout]) -> None:
@@ -159,7 +167,11 @@ def score_from_json(record: Any) -> Score:
     )
 
 
-def _read(path: str | Path, convert: Callable[[Any], T]) -> list[T]:
+def read_records(path: str | Path, convert: Callable[[Any], T]) -> list[T]:
+    """Lines of a file, or of standard input for "-", each converted.
+
+    Raises `ConfigError` with the number of the first line that `convert` refuses.
+    """
     where = "standard input" if str(path) == "-" else str(path)
     try:
         raw = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()

@@ -1,0 +1,76 @@
+"""From a file of rollouts to a folder with the card: audit.json and audit.html."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from botgrpo.benchmarks import scoring
+from botgrpo.benchmarks.audit.card import Card, audit, to_json
+from botgrpo.benchmarks.audit.evidence import evidence
+from botgrpo.benchmarks.audit.labels import Labelled, read_labelled
+from botgrpo.benchmarks.audit.page import page_html
+from botgrpo.benchmarks.report.document import write_page
+from botgrpo.rewards.registry import build
+from botgrpo.sandbox.errors import ConfigError
+
+
+def run(
+    rewards: Sequence[str],
+    rollouts: str,
+    out: Path,
+    *,
+    passes: int,
+    tokenizer: Any = None,
+    backend: str = "auto",
+    verdict_first: bool = True,
+    progress: Callable[[str], None] = lambda line: None,
+) -> list[Card]:
+    """Audit the rewards, write `out`/audit.json and `out`/audit.html, and return the cards.
+
+    Args:
+        rewards: references; the first is what the others are held against.
+        rollouts: file of rollouts, labels where there are any, or "-".
+        out: folder to make.
+        passes: how often each reward scores each rollout.
+        tokenizer: supplies tokens where a rollout has none; None leaves it without.
+        backend: sandbox of the rewards that use one.
+        verdict_first: sentences above the figures.
+        progress: gets a line before each pass.
+
+    Raises:
+        ConfigError: a reward named twice or unknown, a record that is wrong (with its line).
+    """
+    if len(set(rewards)) < len(rewards):
+        raise ConfigError(f"got a reward twice in {', '.join(rewards)}; name each once")
+    if passes < 1:
+        raise ConfigError(f"got {passes} passes; allowed: 1 or more")
+    built = {name: build(name, defaults={"backend": backend}) for name in rewards}
+    items = read_labelled(rollouts)
+    if tokenizer is not None:
+        placed = scoring.with_tokens([item.rollout for item in items], tokenizer)
+        items = [replace(i, rollout=r) for i, r in zip(items, placed, strict=True)]
+    out.mkdir(parents=True, exist_ok=True)
+    cards = audit(built, items, passes, progress)
+    facts = _facts(items, passes, Path(rollouts).name)
+    text = json.dumps(to_json(cards, facts), indent=1, allow_nan=False)
+    (out / "audit.json").write_text(text + "\n", encoding="ascii")
+    found = {card.name: evidence(card.seen) for card in cards}
+    html = page_html(cards, found, facts, verdict_first=verdict_first)
+    write_page(out / "audit.html", html)
+    return cards
+
+
+def _facts(items: Sequence[Labelled], passes: int, file: str) -> dict[str, Any]:
+    return {
+        "file": file,
+        "rollouts": len(items),
+        "prompts": len({item.rollout.group for item in items}),
+        "passes": passes,
+        "labelled_outcomes": sum(item.outcome is not None for item in items),
+        "labelled_places": sum(item.faults is not None for item in items),
+        "with_tokens": sum(item.rollout.token_spans is not None for item in items),
+    }

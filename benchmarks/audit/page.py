@@ -1,0 +1,201 @@
+"""The card as one offline page, readable without training: sentences first, then the figures.
+
+How the page is kept safe: `report/document.py`; it has no script at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from botgrpo.benchmarks.audit.card import Card, Separation
+from botgrpo.benchmarks.audit.evidence import Evidence
+from botgrpo.benchmarks.audit.figure import AXES, Axis, Figure
+from botgrpo.benchmarks.report.charts import clip, colour
+from botgrpo.benchmarks.report.document import TEMPLATES, environment
+from botgrpo.benchmarks.report.runs import shortened
+from botgrpo.benchmarks.report.svg import Frame, figure, tag
+
+LANE = 110  # px of a figure's interval in its cell
+BADGES = {"bad": "think twice", "good": "no alarm", "flat": "little known"}
+TONES = {"bad": "worse", "good": "better", "flat": "flat"}
+PLANE = ("advantage_repeat", "rollout_bits")
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A figure of one reward as text and picture; `why` where there is no value."""
+
+    value: str
+    extent: str
+    why: str
+    lane: Markup | None
+    against: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A figure over all rewards."""
+
+    title: str
+    note: str
+    cells: tuple[Cell, ...]
+
+
+def page_html(
+    cards: Sequence[Card],
+    evidence: Mapping[str, Sequence[Evidence]],
+    facts: Mapping[str, Any],
+    *,
+    verdict_first: bool = True,
+) -> str:
+    """The page as text.
+
+    Args:
+        cards: one a reward, the first being what the others are held against.
+        evidence: name of a reward -> rollouts to look at.
+        facts: what was scored, as in the JSON.
+        verdict_first: sentences above the figures, or below them.
+    """
+    pages = environment()
+    pages.globals.update(colour=colour)
+    style = "".join(
+        (TEMPLATES / name).read_text(encoding="utf-8")
+        for name in ("report.css", "view.css", "audit.css")
+    )
+    return pages.get_template("audit.html.j2").render(
+        names=[shortened(card.name, LONGEST_NAME) for card in cards],
+        cards=cards,
+        badges=BADGES,
+        tones=TONES,
+        facts=facts,
+        sections=[
+            (axis, words, rows) for axis, words in AXES.items() if (rows := _rows(cards, axis))
+        ],
+        plane=_plane(cards),
+        off_plane=[shortened(c.name, LONGEST_NAME) for c in cards if _place(c) is None],
+        evidence=[
+            (shortened(name, LONGEST_NAME), i, found)
+            for i, (name, found) in enumerate(evidence.items())
+            if found
+        ],
+        verdict_first=verdict_first,
+        style=Markup(style),
+    )
+
+
+def number(value: float, unit: str = "") -> str:
+    """Three digits, a real minus sign, the unit after a narrow space."""
+    size = abs(value)
+    if size >= 1000:
+        text = f"{value:,.0f}"
+    elif size >= 100:
+        text = f"{value:.0f}"
+    else:
+        text = f"{value:.2f}" if size >= 0.01 or value == 0 else f"{value:.1g}"
+    text = text.replace("-", "\N{MINUS SIGN}")
+    return f"{text}\N{NARROW NO-BREAK SPACE}{unit}" if unit else text
+
+
+def _rows(cards: Sequence[Card], axis: Axis) -> list[Row]:
+    keys = dict.fromkeys(f.key for card in reversed(cards) for f in card.figures if f.axis == axis)
+    rows = []
+    for key in keys:
+        found = [next((f for f in c.figures if f.key == key), None) for c in cards]
+        first = next(f for f in found if f is not None)
+        extent = _extent([f for f in found if f is not None])
+        cells = [
+            _cell(f, i, extent, card.against_first.get(key))
+            for i, (f, card) in enumerate(zip(found, cards, strict=True))
+        ]
+        rows.append(Row(first.title, first.note, tuple(cells)))
+    return rows
+
+
+def _extent(figures: Sequence[Figure]) -> tuple[float, float]:
+    """From 0, or below, to the largest value of a row: its cells share one scale."""
+    values = [0.0]
+    for f in figures:
+        if f.estimate.value is not None:
+            values += [f.estimate.value, *(f.estimate.interval or ())]
+    low, high = min(values), max(values)
+    return (low, high if high > low else low + 1.0)
+
+
+def _cell(
+    found: Figure | None, i: int, extent: tuple[float, float], against: Separation | None
+) -> Cell:
+    if found is None:
+        return Cell("", "", "it is what the others are held against", None, "")
+    e = found.estimate
+    if e.value is None:
+        return Cell("", "", e.why, None, "")
+    interval = e.interval
+    shown = "" if interval is None else f"{number(interval.low)} to {number(interval.high)}"
+    word = against.word if against else ""
+    return Cell(
+        number(e.value, found.unit),
+        shown,
+        "" if shown else e.why,
+        _lane(e.value, interval, i, extent),
+        word,
+    )
+
+
+def _lane(
+    value: float, interval: tuple[float, float] | None, i: int, extent: tuple[float, float]
+) -> Markup:
+    frame = Frame(LANE, 16, 5, 5, 2, 2, extent, (0.0, 1.0))
+    low, high = interval or (value, value)
+    return tag(
+        "svg",
+        tag("line", class_="lane", x1=5.0, x2=LANE - 5.0, y1=8.0, y2=8.0),
+        tag("line", class_="zero", x1=frame.x(0.0), x2=frame.x(0.0), y1=3.0, y2=13.0),
+        tag("line", class_=f"bar {colour(i)}", x1=frame.x(low), x2=frame.x(high), y1=8.0, y2=8.0),
+        tag("circle", class_=f"middle {colour(i)}", cx=frame.x(value), cy=8.0, r=4.5),
+        viewBox=f"0 0 {LANE} 16",
+        class_="tiny",
+        aria_hidden="true",
+    )
+
+
+def _place(card: Card) -> tuple[Figure, Figure] | None:
+    """The figures that put a card on the plane, or None where one is unknown."""
+    stable, rich = (card.figure(key) for key in PLANE)
+    if stable.estimate.value is None or rich.estimate.value is None:
+        return None
+    return stable, rich
+
+
+def _plane(cards: Sequence[Card]) -> Markup | None:
+    """Stability to the right, richness upwards: a design wants to be at the top right."""
+    placed = [(i, c.name, p) for i, c in enumerate(cards) if (p := _place(c)) is not None]
+    if not placed:
+        return None
+    tops = [p[1].estimate.value or 0.0 for _, _, p in placed]
+    lows = [p[0].estimate.value or 0.0 for _, _, p in placed]
+    frame = Frame(
+        720, 330, 52, 20, 16, 46, (min(0.0, *lows, 0.0), 1.0), (0.0, 1.15 * (max(tops) or 1.0))
+    )
+    parts = [frame.x_axis("update repeated by a second pass (cosine)", grid=True), frame.y_axis()]
+    parts.append(tag("text", "bits a rollout", class_="note", x=56.0, y=14.0))
+    for i, name, (stable, rich) in placed:
+        x, y = frame.x(stable.estimate.value or 0.0), frame.y(rich.estimate.value or 0.0)
+        if stable.estimate.interval:
+            low, high = (frame.x(v) for v in stable.estimate.interval)
+            parts.append(tag("line", class_=f"bar {colour(i)}", x1=low, x2=high, y1=y, y2=y))
+        parts.append(tag("circle", class_=f"middle {colour(i)}", cx=x, cy=y, r=7.0))
+        right = x < 400
+        parts.append(
+            tag("text", clip(name, 46), class_=f"label {colour(i)}", x=x + (12 if right else -12),
+                y=y - 9, text_anchor="start" if right else "end")
+        )  # fmt: skip
+    told = "; ".join(
+        f"{name}: {number(p[0].estimate.value or 0.0)}, {number(p[1].estimate.value or 0.0)} bits"
+        for _, name, p in placed
+    )
+    return figure(frame, "plane", "Stability and richness", told, *parts)
