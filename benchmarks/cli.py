@@ -105,6 +105,9 @@ def _training(commands: object) -> None:
         "--workers", type=int, metavar="N", help="cells at a time (default: one a core)"
     )
     bench.add_argument("--plan", action="store_true", help="say what would run, and stop")
+    bench.add_argument(
+        "--effect", type=float, metavar="A", help="with --plan: seeds for this difference in area"
+    )
 
     report = _command(commands, "report", "report", "write DIR/report.html, one offline file")
     report.add_argument("dir", metavar="DIR", help="folder that `botgrpo bench` wrote")

@@ -21,10 +21,13 @@ def bench(arguments: Namespace) -> int:
 
     loaded = suite.load(arguments.suite)
     plans = suite.cells(loaded)
-    if arguments.plan:
-        print(suite.plan_text(loaded, plans))
-        return 0
     out = Path(arguments.out or f"runs/{loaded.name}")
+    if arguments.plan:
+        from botgrpo.benchmarks import plan
+
+        print(suite.plan_text(loaded, plans))
+        print("\n".join(plan.of_suite(loaded, plans, out, arguments.workers, arguments.effect)))
+        return 0
     workers = runner.worker_count(arguments.workers)
     _require_sandbox(plans[0].config)
     place = executors.EXECUTORS[arguments.executor]()

@@ -14,7 +14,9 @@ from botgrpo.trainer import config as configs
 from botgrpo.trainer.config import Config
 
 if TYPE_CHECKING:
+    from botgrpo.benchmarks.suite import CellPlan, Suite
     from botgrpo.trainer.footprint import Footprint
+    from botgrpo.trainer.pace import Pace
 
 GIB = 2**30
 # Python, torch and transformers; and what allocators do not give back: a tenth
@@ -55,6 +57,40 @@ def write(config: Config, memory_gib: float | None = None) -> str:
     if memory_gib is None:
         lines += _time_lines(config, folder, found)
     return "\n".join(lines)
+
+
+def of_suite(
+    suite: Suite, plans: Sequence[CellPlan], out: Path, workers: int | None, effect: float | None
+) -> list[str]:
+    """How long a suite takes on this machine, and what its seeds can show.
+
+    Raises ConfigError where an effect is asked about that nothing measured can be held against.
+    """
+    from botgrpo.benchmarks import executors, power
+    from botgrpo.benchmarks.report.analysis import analyse
+    from botgrpo.benchmarks.results import load_suite
+    from botgrpo.trainer.footprint import footprint
+
+    side_by_side = workers or executors.Local().slots
+    arms: dict[str, float] = {}
+    for cell in plans:
+        if cell.arm not in arms:
+            config = alone(cell.config)
+            folder, _ = model_shape(config)
+            found = footprint(config, folder, prompt_tokens(config, folder)[0])
+            arms[cell.arm] = run_s(config, folder, found)
+    total_s = sum(arms[cell.arm] for cell in plans)
+    analysis = analyse(load_suite(out)) if (out / "suite.toml").is_file() else None
+    return [
+        f"at most {duration(total_s / min(side_by_side, len(plans)))} here, {side_by_side} cells "
+        "at a time: measured now on one core, completions at the cap, scoring left out",
+        *power.plan_lines(len(suite.arms) - 1, analysis, effect),
+    ]
+
+
+def alone(config: Config) -> Config:
+    """The configuration as a suite runs it: one thread a cell."""
+    return config.model_copy(update={"run": config.run.model_copy(update={"threads": 1})})
 
 
 def model_shape(config: Config) -> tuple[Path, str]:
@@ -209,13 +245,24 @@ def _time_lines(config: Config, folder: Path, found: Footprint) -> list[str]:
     from botgrpo.trainer.pace import measure
 
     pace = measure(config, folder, found)
-    step_s = pace.generate_s + pace.update_s
-    share = config.run.eval_prompts / found.rows
-    whole_s = config.run.steps * step_s + evaluations(config) * share * pace.generate_s
     return [
         "time         measured now, on two layers of its width; completions at the cap, scoring "
         "left out",
-        f"  a step       at most {duration(step_s)}: {duration(pace.generate_s)} to generate, "
-        f"{duration(pace.update_s)} to update",
-        f"  the run      at most {duration(whole_s)} on this machine",
+        f"  a step       at most {duration(pace.generate_s + pace.update_s)}: "
+        f"{duration(pace.generate_s)} to generate, {duration(pace.update_s)} to update",
+        f"  the run      at most {duration(whole_s(config, found, pace))} on this machine",
     ]
+
+
+def run_s(config: Config, folder: Path, found: Footprint) -> float:
+    """Seconds of a whole run at most, measured now."""
+    from botgrpo.trainer.pace import measure
+
+    return whole_s(config, found, measure(config, folder, found))
+
+
+def whole_s(config: Config, found: Footprint, pace: Pace) -> float:
+    """Seconds of all steps and evaluations at a pace; scoring left out."""
+    share = config.run.eval_prompts / found.rows
+    steps_s = config.run.steps * (pace.generate_s + pace.update_s)
+    return steps_s + evaluations(config) * share * pace.generate_s
