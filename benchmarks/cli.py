@@ -110,7 +110,10 @@ def _training(commands: object) -> None:
     )
 
     report = _command(commands, "report", "report", "write DIR/report.html, one offline file")
-    report.add_argument("dir", metavar="DIR", help="folder that `botgrpo bench` wrote")
+    report.add_argument(
+        "dirs", nargs="+", metavar="DIR", help="folder that `botgrpo bench` wrote; several: compare"
+    )
+    report.add_argument("--out", metavar="FILE", help="page (default: DIR/report.html)")
 
     train = _command(commands, "train", "train", "one run of training")
     _config_argument(train)

@@ -32,20 +32,23 @@ def bench(arguments: Namespace) -> int:
     _require_sandbox(plans[0].config)
     place = executors.EXECUTORS[arguments.executor]()
     failed = runner.Bench(loaded, out, workers, arguments.resume, place).run()
-    path = write_report(out)
-    print(verdict_text(load_suite(out)))
+    result = load_suite(out)
+    path = write_report(result)
+    print(verdict_text(result))
     print(f"\nReport: {path}")
     runner.require_all(failed)
     return 0
 
 
 def report(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import merged
     from botgrpo.benchmarks.report import verdict_text, write_report
-    from botgrpo.benchmarks.results import load_suite
 
-    folder = Path(arguments.dir)
-    path = write_report(folder)
-    print(verdict_text(load_suite(folder)))
+    result = merged.load(arguments.dirs)
+    several = len(arguments.dirs) > 1
+    default = result.folder / "compared.html" if several else None
+    path = write_report(result, Path(arguments.out) if arguments.out else default)
+    print(verdict_text(result))
     print(f"\nReport: {path}")
     return 0
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from botgrpo.benchmarks.report import verdict_text, write_report
+from botgrpo.benchmarks import cli, merged
+from botgrpo.benchmarks.report import page, verdict_text
 from botgrpo.benchmarks.report.analysis import analyse
 from botgrpo.benchmarks.report.svg import ticks, visible
 from botgrpo.benchmarks.report.tokens import build_browser
@@ -33,6 +34,10 @@ HOSTILE = (
     "' onmouseover='window.pwned=6' {{ 7*7 }} {% raw %} <!-- --> ]]> </style></title>"
     "\u2028\u2029\u202eevil\u202c\ud800 tail\x00"
 )
+
+
+def write_report(folder: Path) -> Path:
+    return page.write_report(load_suite(folder))
 
 
 def append(path: Path, *rows: object) -> None:
@@ -455,3 +460,65 @@ def test_an_arm_that_only_failed_leaves_the_report_of_the_others(tmp_path: Path)
     suite = load_suite(tmp_path)
     assert write_report(tmp_path).is_file()
     assert "a reward raised" in verdict_text(suite)
+
+
+# ---- several folders ----
+
+
+def two_folders(tmp_path: Path, **second: Any) -> tuple[Path, Path]:
+    """The same suite twice; the second time all arms learn sooner."""
+    faster = {name: speed * 1.5 for name, speed in TWO.items()}
+    return (
+        write_synthetic_suite(tmp_path / "before", arms=TWO, seeds=7),
+        write_synthetic_suite(tmp_path / "after", arms=faster, **({"seeds": 7} | second)),
+    )
+
+
+def test_folders_are_compared_arm_by_arm_on_the_seeds_of_both(tmp_path: Path) -> None:
+    before, after = two_folders(tmp_path, seeds=8)
+    result = merged.load([before, after])
+    assert result.arms == ("before: grpo", "before: bot_grpo", "after: grpo", "after: bot_grpo")
+    assert result.baseline == "before: grpo" and result.seeds == tuple(range(7))
+    comparison = analyse(result).comparison("after: grpo")
+    assert comparison is not None and comparison.auc.word == "better"
+    alone = analyse(load_suite(before)).arm("bot_grpo"), analyse(result).arm("before: bot_grpo")
+    assert alone[0].auc == alone[1].auc
+    assert any("seeds 7 are not in every folder" in line for line in result.problems)
+
+
+def test_one_command_compares_two_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, after = two_folders(tmp_path)
+    assert cli.main(["report", str(before), str(after)]) == 0
+    assert "after: bot_grpo learned faster than before: grpo" in capsys.readouterr().out
+    assert "after: bot_grpo" in (before / "compared.html").read_text()
+    assert "after: grpo" in (before / "compared" / "arms.csv").read_text()
+    assert not (before / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("second", "says"),
+    [({"steps": 20}, "the number of steps is 40 in one and 20"), ({"seeds": 7}, "given twice")],
+)
+def test_folders_that_ask_different_questions_are_refused(
+    tmp_path: Path, second: dict[str, Any], says: str
+) -> None:
+    before, after = two_folders(tmp_path, **second)
+    with pytest.raises(ConfigError, match=says):
+        merged.load([before, before if "twice" in says else after])
+
+
+def test_folders_without_a_seed_in_common_are_refused(tmp_path: Path) -> None:
+    before, after = two_folders(tmp_path)
+    text = (after / "suite.toml").read_text()
+    (after / "suite.toml").write_text(text.replace(str(list(range(7))), "[90]"))
+    with pytest.raises(ConfigError, match="no seed is in all of them"):
+        merged.load([before, after])
+
+
+def test_other_code_is_said(tmp_path: Path) -> None:
+    before, after = two_folders(tmp_path)
+    manifest = json.loads((after / "manifest.json").read_text())
+    (after / "manifest.json").write_text(json.dumps(manifest | {"git_commit": "1" * 40}))
+    assert any("not run with the same code" in p for p in merged.load([before, after]).problems)

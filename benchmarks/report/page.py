@@ -1,4 +1,4 @@
-"""`write_report(DIR)`: DIR/report.html, one offline file, and DIR/figures/*.csv behind it.
+"""`write_report(suite)`: DIR/report.html, one offline file, and DIR/figures/*.csv behind it.
 
 How the page is kept safe: `document.py`. What is not covered: the CSV files hold model text as JSON
 strings and are not made for a browser.
@@ -19,7 +19,7 @@ from botgrpo.benchmarks.report.figures import write_figures
 from botgrpo.benchmarks.report.mix import verdict_classes, verdict_mix
 from botgrpo.benchmarks.report.tokens import LEVELS, VIEWS, build_browser
 from botgrpo.benchmarks.report.words import bounds, headline, signed
-from botgrpo.benchmarks.results import SuiteResult, load_suite
+from botgrpo.benchmarks.results import SuiteResult
 from botgrpo.benchmarks.stats import Floats
 
 WIDE, NARROW, CARD = 1040, 360, 400
@@ -39,13 +39,16 @@ class Figure:
     rows: Sequence[Sequence[str]]
 
 
-def write_report(folder: str | Path) -> Path:
+def write_report(suite: SuiteResult, page: Path | None = None) -> Path:
     """Build the page and the CSV files; returns the page's path.
 
+    Args:
+        page: where it goes, the CSV files into a folder of its name; None: into the suite's folder.
+
     Raises:
-        ConfigError: the folder is not a suite's, or a file in it is malformed.
+        ConfigError: a file of a cell is malformed.
     """
-    suite = load_suite(folder)
+    figures = page.with_suffix("") if page else suite.folder / "figures"
     analysis = analyse(suite)
     browser = build_browser(suite)
     curves = {m: _curves(suite, m) for m in eval_metrics(suite)}
@@ -53,7 +56,7 @@ def write_report(folder: str | Path) -> Path:
     mixes = [(arm, *mix) for arm in suite.arms if (mix := verdict_mix(suite, arm))]
     named = [(m, c) for m, group in curves.items() for c in group]
     named += [("training reward", c) for c in training]
-    write_figures(suite.folder / "figures", analysis, named, mixes, browser)
+    write_figures(figures, analysis, named, mixes, browser)
     primary = curves.pop(suite.metric, [])
     pages = environment()
     pages.globals.update(signed=signed, bounds=bounds, colour=charts.colour)
@@ -76,7 +79,7 @@ def write_report(folder: str | Path) -> Path:
         hours=provenance.total_hours(suite),
         **static("report.js", "report.css"),
     )
-    return write_page(suite.folder / "report.html", html)
+    return write_page(page or suite.folder / "report.html", html)
 
 
 def _curves(suite: SuiteResult, metric: str, *, training: bool = False) -> list[Curve]:
