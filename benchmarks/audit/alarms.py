@@ -86,6 +86,22 @@ _MERITS = (
     ("youden_j", "it agrees with the labels (J {:.2f})"),
     ("line_auroc", "it points at faulty lines (AUROC {:.2f})"),
 )
+_SHORT = {
+    "outcome_icc": "ICC",
+    "local_icc": "ICC",
+    "flip_rate": "flips",
+    "youden_j": "J",
+    "line_auroc": "AUROC",
+    "first_error_f1": "F1",
+    "length": "r",
+    "form": "r",
+    "repetition": "r",
+    "missing": "share",
+    "unknown_tokens": "share",
+    "false_life": "share of groups",
+    "groups_waking": "share of groups",
+    "lost_life": "share of groups",
+}
 _CHECKS = (
     ("repeatability", "outcome_icc"),
     ("truth", "spearman"),
@@ -139,10 +155,11 @@ def _one_each(fired: Sequence[Rule]) -> list[Rule]:
 
 
 def _told(figure: Figure) -> str:
-    e = figure.estimate
+    e, name = figure.estimate, _SHORT.get(figure.key, "")
+    told = f"{name} {e.value:.2f}".strip()
     if e.interval is None:
-        return f" ({e.value:.2f})"
-    return f" ({e.value:.2f} [{e.interval.low:.2f}, {e.interval.high:.2f}])"
+        return f" ({told})"
+    return f" ({told}, {e.interval.low:.2f} to {e.interval.high:.2f})"
 
 
 def _listed(parts: Sequence[str]) -> str:

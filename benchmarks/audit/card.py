@@ -25,7 +25,7 @@ from botgrpo.benchmarks.stats import Interval
 from botgrpo.rewards import Reward, RewardSpec, Score
 from botgrpo.sandbox.errors import ConfigError
 
-Word = Literal["higher", "lower", "not separated", "cannot be compared", ""]
+Word = Literal["higher", "lower", "not separated", ""]  # "": nobody can tell
 Progress = Callable[[str], None]
 
 
@@ -111,11 +111,9 @@ def figures_of(
 def separation(figure: Figure, other: Figure) -> Separation:
     """Whether it is above or below the other, as far as resampled prompts can tell."""
     a, b = figure.estimate, other.estimate
-    if a.value is None or b.value is None:
-        return Separation("")
     found = difference(a, b)
     if found is None:
-        return Separation("cannot be compared")
+        return Separation("")
     if found.low <= 0 <= found.high:
         return Separation("not separated", found)
     return Separation("higher" if found.low > 0 else "lower", found)

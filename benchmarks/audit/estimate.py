@@ -66,7 +66,7 @@ def unknown(why: str) -> Estimate:
     return Estimate(None, why=why)
 
 
-def point(value: float, why: str = "a property of these rollouts, not an estimate") -> Estimate:
+def point(value: float, why: str = "exact, for this file") -> Estimate:
     """A value without an interval."""
     return Estimate(value, why=why)
 

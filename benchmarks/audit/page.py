@@ -5,6 +5,7 @@ How the page is kept safe: `report/document.py`; it has no script at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from botgrpo.benchmarks.audit.figure import AXES, Axis, Figure
 from botgrpo.benchmarks.report.charts import clip, colour
 from botgrpo.benchmarks.report.document import TEMPLATES, environment
 from botgrpo.benchmarks.report.runs import shortened
-from botgrpo.benchmarks.report.svg import Frame, figure, tag
+from botgrpo.benchmarks.report.svg import Frame, figure, tag, visible
 
 LANE = 110  # px of a figure's interval in its cell
 BADGES = {"bad": "think twice", "good": "no alarm", "flat": "little known"}
@@ -69,6 +70,7 @@ def page_html(
     )
     return pages.get_template("audit.html.j2").render(
         names=[shortened(card.name, LONGEST_NAME) for card in cards],
+        breakable=_breakable,
         cards=cards,
         badges=BADGES,
         tones=TONES,
@@ -89,7 +91,9 @@ def page_html(
 
 
 def number(value: float, unit: str = "") -> str:
-    """Three digits, a real minus sign, the unit after a narrow space."""
+    """Three digits, a real minus sign, the unit after a narrow space; short times in ms."""
+    if unit == "s" and abs(value) < 1:
+        value, unit = 1000 * value, "ms"
     size = abs(value)
     if size >= 1000:
         text = f"{value:,.0f}"
@@ -99,6 +103,11 @@ def number(value: float, unit: str = "") -> str:
         text = f"{value:.2f}" if size >= 0.01 or value == 0 else f"{value:.1g}"
     text = text.replace("-", "\N{MINUS SIGN}")
     return f"{text}\N{NARROW NO-BREAK SPACE}{unit}" if unit else text
+
+
+def _breakable(name: str) -> Markup:
+    """A reference that may go on to the next line after each bracket, dot or underscore."""
+    return Markup("<wbr>").join(visible(part) for part in re.split(r"(?<=[(._])", name))
 
 
 def _rows(cards: Sequence[Card], axis: Axis) -> list[Row]:
@@ -177,12 +186,12 @@ def _plane(cards: Sequence[Card]) -> Markup | None:
     if not placed:
         return None
     tops = [p[1].estimate.value or 0.0 for _, _, p in placed]
-    lows = [p[0].estimate.value or 0.0 for _, _, p in placed]
-    frame = Frame(
-        720, 330, 52, 20, 16, 46, (min(0.0, *lows, 0.0), 1.0), (0.0, 1.15 * (max(tops) or 1.0))
-    )
+    lows = [v for _, _, (x, _) in placed for v in (x.estimate.value, *(x.estimate.interval or ()))]
+    left = min(0.0, *(v for v in lows if v is not None))
+    frame = Frame(720, 330, 52, 20, 16, 46, (left, 1.0), (0.0, 1.15 * (max(tops) or 1.0)))
     parts = [frame.x_axis("update repeated by a second pass (cosine)", grid=True), frame.y_axis()]
     parts.append(tag("text", "bits a rollout", class_="note", x=56.0, y=14.0))
+    taken: list[float] = []
     for i, name, (stable, rich) in placed:
         x, y = frame.x(stable.estimate.value or 0.0), frame.y(rich.estimate.value or 0.0)
         if stable.estimate.interval:
@@ -190,9 +199,18 @@ def _plane(cards: Sequence[Card]) -> Markup | None:
             parts.append(tag("line", class_=f"bar {colour(i)}", x1=low, x2=high, y1=y, y2=y))
         parts.append(tag("circle", class_=f"middle {colour(i)}", cx=x, cy=y, r=7.0))
         right = x < 400
+        dots = [frame.y(p[1].estimate.value or 0.0) for j, _, p in placed if j != i]
+        free = (
+            y + shift
+            for shift in (-9.0, 22.0, -25.0, 38.0, -41.0)
+            if all(abs(y + shift - other) >= 15 for other in taken)
+            and all(abs(y + shift - 5 - dot) >= 12 for dot in dots)
+        )
+        at = next(free, y - 9)
+        taken.append(at)
         parts.append(
             tag("text", clip(name, 46), class_=f"label {colour(i)}", x=x + (12 if right else -12),
-                y=y - 9, text_anchor="start" if right else "end")
+                y=at, text_anchor="start" if right else "end")
         )  # fmt: skip
     told = "; ".join(
         f"{name}: {number(p[0].estimate.value or 0.0)}, {number(p[1].estimate.value or 0.0)} bits"

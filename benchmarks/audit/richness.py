@@ -1,7 +1,9 @@
 """How much a reward says: bits of signal, tokens addressed, kinds of error named.
 
-Noise has many distinct values and says nothing, so bits are the entropy of the values of one pass,
-at most what its repeatability lets through: 0.5 log2(1 + signal / noise), Shannon 1948, theorem 17.
+Noise has many distinct values and says nothing, so bits are the entropy of the values of one pass
+times the share of their variance that repeats, at most what a channel of that signal to noise lets
+through: 0.5 log2(1 + signal / noise), Shannon 1948, theorem 17. A figure to compare rewards with,
+not a mutual information.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def richness_figures(seen: Observed) -> list[Figure]:
     """All figures of this axis, computed or with the reason why not."""
     return [
         Figure("outcome_bits", "bits of an outcome", "richness", _outcome_bits(seen), "high",
-               "entropy of its values, at most what repeats let through"),
+               "entropy of its values, as far as they repeat"),
         Figure("token_bits", "bits of a token's value", "richness", _token_bits(seen), "high",
                "the same for a token"),
         Figure("rollout_bits", "bits of a rollout", "richness", _rollout_bits(seen), "high",
@@ -66,7 +68,7 @@ def _token_bits(seen: Observed) -> Estimate:
 
 
 def _bits(seen: Observed, tables: list[Floats], prompts: Sequence[int]) -> Estimate:
-    """min(entropy, capacity) of tables [N, n] of values."""
+    """Entropy of tables [N, n] of values, as far as it repeats."""
     values = np.round(np.concatenate([t[0] for t in tables]), 9)
     if not values.size:
         return unknown("no value is known in every pass")
@@ -90,8 +92,11 @@ def _bits(seen: Observed, tables: list[Floats], prompts: Sequence[int]) -> Estim
         noise = divide(s[..., m + 3], s[..., m])
         middle = divide(s[..., m + 1], s[..., m])
         signal = np.maximum(0.0, divide(s[..., m + 2], s[..., m]) - middle**2 - noise / n)
+        repeated = divide(signal, signal + noise)
         capacity = 0.5 * np.log2(1 + signal / np.maximum(noise, 1e-12))
-        capped = np.where(noise > 1e-12, np.minimum(entropy, capacity), entropy)
+        capped = np.where(
+            noise > 1e-12, np.minimum(entropy * np.nan_to_num(repeated), capacity), entropy
+        )
         return np.asarray(capped, dtype=np.float64)
 
     return estimate(Statistic(rows, bits), "no value is known")
