@@ -22,6 +22,8 @@ from botgrpo.sandbox.errors import ConfigError
 
 Json = Mapping[str, Any]
 Status = Literal["finished", "unfinished", "failed", "missing"]
+# What a step's wall time is made of; `time/score_overlapped_s` is in generation already.
+STEP_TIMES = ("time/generate_s", "time/score_s", "time/update_s")
 NOT_A_RATE = ("step", "n", "unscored", "verdicts", "seconds")
 
 
@@ -146,6 +148,11 @@ def load_suite(folder: str | Path) -> SuiteResult:
 def load_rollouts(cell: Cell) -> tuple[list[Json], list[str]]:
     """The cell's sampled rollouts and notes on lines left out; read only when they are shown."""
     return _read_lines(cell.folder / "rollouts.jsonl")
+
+
+def load_rows(path: Path) -> list[Json]:
+    """The whole lines of a run's JSON Lines file, [] where there is none. Raises ConfigError."""
+    return _read_lines(path)[0]
 
 
 def _need(table: Json, key: str, path: Path) -> Any:

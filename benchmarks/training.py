@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from botgrpo.benchmarks import assemble, shipped
+from botgrpo.benchmarks.hacking import Watch
 from botgrpo.benchmarks.progress import Progress
 from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer import config as configs
@@ -60,10 +61,13 @@ def train(config: Config, out: Path, *, resume: bool) -> None:
             config.trackers, out, config.name, config.model_dump(), checkpoint.step_of(newest)
         ) as trackers,
     ):
+        watch = Watch(out, run.task.metrics)
 
         def show(kind: str, numbers: dict[str, Any]) -> None:
             _show(bar, kind, numbers, run.task.metrics)
             trackers.log(kind, numbers)
+            for sign in watch.news() if kind == "eval" else ():
+                bar.say(f"look at rollouts: {sign.text}")
 
         run.progress = show
         run.train(resume=resume)

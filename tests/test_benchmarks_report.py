@@ -14,6 +14,7 @@ import pytest
 from botgrpo.benchmarks import cli, merged
 from botgrpo.benchmarks.report import page, verdict_text
 from botgrpo.benchmarks.report.analysis import analyse
+from botgrpo.benchmarks.report.provenance import total_hours
 from botgrpo.benchmarks.report.svg import ticks, visible
 from botgrpo.benchmarks.report.tokens import build_browser
 from botgrpo.benchmarks.results import load_suite
@@ -460,6 +461,20 @@ def test_an_arm_that_only_failed_leaves_the_report_of_the_others(tmp_path: Path)
     suite = load_suite(tmp_path)
     assert write_report(tmp_path).is_file()
     assert "a reward raised" in verdict_text(suite)
+
+
+# ---- time ----
+
+
+def test_a_step_takes_what_its_parts_take_and_no_evaluation(tmp_path: Path) -> None:
+    folder = write_synthetic_suite(tmp_path, arms=TWO, seeds=1, steps=4)
+    for path in folder.glob("cells/*/seed0/metrics.jsonl"):
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        more = {"time/score_overlapped_s": 50.0, "time/evaluate_s": 100.0}
+        path.write_text("".join(json.dumps(row | more) + "\n" for row in rows))
+    suite = load_suite(folder)
+    assert analyse(suite).baseline.step_s == pytest.approx(1.0 + 0.1 + 0.9)
+    assert total_hours(suite) == pytest.approx(2 * 4 * (2.0 + 100.0) / 3600)
 
 
 # ---- several folders ----

@@ -205,6 +205,8 @@ def reward_metrics(
     sigma = np.hypot(between, within)
     mean_a_R = np.bincount(batch.row_N, weights=advantages_N, minlength=len(scored))
     mean_a_R = mean_a_R / np.maximum(batch.length_R, 1)
+    mean_s_R = np.bincount(batch.row_N, weights=batch.local_N, minlength=len(scored))
+    mean_s_R = mean_s_R / np.maximum(batch.length_R, 1)
     known = {
         "reward": mean_R[scored],
         "outcome": outcomes,
@@ -217,6 +219,8 @@ def reward_metrics(
     metrics = {name: _mean(values) for name, values in known.items() if len(values)}
     if scored.any():
         metrics["reward_std"] = float(mean_R[scored].std())
+    if len(outcomes) and outcomes.std() and mean_s_R[scored].std():
+        metrics["bot/local_outcome_correlation"] = _correlation(mean_s_R[scored], outcomes)
     metrics |= {
         "completions/mean_length": _mean(batch.length_R),
         "bot/advantage_max": float(np.abs(advantages_N).max(initial=0.0)),

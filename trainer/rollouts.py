@@ -107,8 +107,15 @@ def evaluation(scores: Sequence[Score], samples: Sequence[Sample]) -> dict[str, 
         "unscored": len(scores) - len(scored),
         **rates,
         "mean_length": float(np.mean([len(s.token_ids) for s in samples])),
+        "repetition": float(np.mean([_repetition(s.token_ids) for s in samples])),
         "verdicts": verdicts,
     }
+
+
+def _repetition(token_ids: Sequence[int], length: int = 4) -> float:
+    """Share of a completion's n-grams of tokens that it has said before."""
+    grams = list(zip(*(token_ids[i:] for i in range(length)), strict=False))
+    return 1 - len(set(grams)) / len(grams) if grams else 0.0
 
 
 def records(

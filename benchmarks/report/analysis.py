@@ -16,7 +16,8 @@ from botgrpo.benchmarks.curves import (
     peak_to_final_drop,
     restricted_steps,
 )
-from botgrpo.benchmarks.results import Cell, SuiteResult
+from botgrpo.benchmarks.hacking import signs
+from botgrpo.benchmarks.results import STEP_TIMES, Cell, Eval, SuiteResult
 from botgrpo.benchmarks.stats import (
     Floats,
     Interval,
@@ -31,7 +32,8 @@ from botgrpo.benchmarks.stats import (
 
 SHORTER_FILES = 0.9  # below this share of the baseline's length a gain may be bought by brevity
 COLLAPSE = 0.15  # peak-to-final drop that is worth a warning
-EVAL_METRICS = ("complete", "compile", "match", "mean_length")
+TRUTHS = ("complete", "compile", "match")
+EVAL_METRICS = (*TRUTHS, "mean_length")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +183,10 @@ def _total(cells: Sequence[Cell], name: str) -> int:
 def _step_s(cells: Sequence[Cell]) -> float | None:
     """Mean wall time of a training step, without evaluation."""
     seconds = [
-        sum(v for k, v in row.items() if k.startswith("time/") and k != "time/eval_s")
+        sum(row[name] for name in STEP_TIMES)
         for cell in cells
         for row in cell.metrics
-        if any(k.startswith("time/") for k in row)
+        if all(name in row for name in STEP_TIMES)
     ]
     return float(np.mean(seconds)) if seconds else None
 
@@ -286,7 +288,26 @@ def _warnings(
         if arm.drop is not None and arm.drop > COLLAPSE:
             yield f"{arm.name}: ends {arm.drop:.2f} below its own peak; look at its curve."
     yield from _bought(arms)
+    yield from _signs(suite)
     yield from suite.problems
+
+
+def _signs(suite: SuiteResult) -> Iterator[str]:
+    """Where a run's reward and its held-out truth part; see `hacking.py`."""
+    for arm in suite.arms:
+        found: dict[str, list[str]] = {}
+        for cell in suite.finished(arm):
+            evals = [_row(e) for e in cell.evals]
+            truths = [name for name in (suite.metric, *TRUTHS) if name in evals[0]]
+            for sign in signs(cell.metrics, evals, list(dict.fromkeys(truths))):
+                found.setdefault(sign.kind, []).append(sign.text)
+        for texts in found.values():
+            seeds = f"{len(texts)} of {len(suite.finished(arm))} seeds"
+            yield f"{arm}: look at its rollouts: {texts[0]} ({seeds})."
+
+
+def _row(e: Eval) -> Mapping[str, object]:
+    return {**e.values, "n": e.n, "unscored": e.unscored, "verdicts": e.verdicts}
 
 
 def _bought(arms: Sequence[Arm]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from botgrpo.benchmarks.results import SuiteResult
+from botgrpo.benchmarks.results import STEP_TIMES, SuiteResult
 
 LONGEST_VALUE = 400
 
@@ -61,7 +61,7 @@ def total_hours(suite: SuiteResult) -> float | None:
         for cell in suite.cells.values()
         for row in cell.metrics
         for key, value in row.items()
-        if key.startswith("time/") and isinstance(value, int | float)
+        if key in (*STEP_TIMES, "time/evaluate_s") and isinstance(value, int | float)
     ]
     return sum(seconds) / 3600 if seconds else None
 
