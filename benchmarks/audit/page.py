@@ -20,6 +20,7 @@ from botgrpo.benchmarks.report.document import TEMPLATES, environment
 from botgrpo.benchmarks.report.runs import shortened
 from botgrpo.benchmarks.report.svg import Frame, figure, tag, visible
 
+WIDE_LETTER = 7.3  # px of a bold letter of a label, about
 LANE = 110  # px of a figure's interval in its cell
 BADGES = {"bad": "think twice", "good": "no alarm", "flat": "little known"}
 TONES = {"bad": "worse", "good": "better", "flat": "flat"}
@@ -191,29 +192,36 @@ def _plane(cards: Sequence[Card]) -> Markup | None:
     frame = Frame(720, 330, 52, 20, 16, 46, (left, 1.0), (0.0, 1.15 * (max(tops) or 1.0)))
     parts = [frame.x_axis("update repeated by a second pass (cosine)", grid=True), frame.y_axis()]
     parts.append(tag("text", "bits a rollout", class_="note", x=56.0, y=14.0))
-    taken: list[float] = []
-    for i, name, (stable, rich) in placed:
-        x, y = frame.x(stable.estimate.value or 0.0), frame.y(rich.estimate.value or 0.0)
+    dots = [(frame.x(p[0].estimate.value or 0.0), frame.y(p[1].estimate.value or 0.0))
+            for _, _, p in placed]  # fmt: skip
+    taken = [(x - 8, x + 8, y + 5) for x, y in dots]
+    for (i, name, (stable, _)), (x, y) in zip(placed, dots, strict=True):
         if stable.estimate.interval:
             low, high = (frame.x(v) for v in stable.estimate.interval)
             parts.append(tag("line", class_=f"bar {colour(i)}", x1=low, x2=high, y1=y, y2=y))
         parts.append(tag("circle", class_=f"middle {colour(i)}", cx=x, cy=y, r=7.0))
-        right = x < 400
-        dots = [frame.y(p[1].estimate.value or 0.0) for j, _, p in placed if j != i]
-        free = (
-            y + shift
-            for shift in (-9.0, 22.0, -25.0, 38.0, -41.0)
-            if all(abs(y + shift - other) >= 15 for other in taken)
-            and all(abs(y + shift - 5 - dot) >= 12 for dot in dots)
-        )
-        at = next(free, y - 9)
-        taken.append(at)
+        text, right = clip(name, 46), x < 400
+        left = x + 12 if right else x - 12 - WIDE_LETTER * len(text)
+        extent = left, left + WIDE_LETTER * len(text)
+        at = _free(extent, y, taken)
+        taken.append((*extent, at))
+        anchor = "start" if right else "end"
         parts.append(
-            tag("text", clip(name, 46), class_=f"label {colour(i)}", x=x + (12 if right else -12),
-                y=at, text_anchor="start" if right else "end")
+            tag("text", text, class_=f"label {colour(i)}", x=x + (12 if right else -12), y=at,
+                text_anchor=anchor)
         )  # fmt: skip
     told = "; ".join(
         f"{name}: {number(p[0].estimate.value or 0.0)}, {number(p[1].estimate.value or 0.0)} bits"
         for _, name, p in placed
     )
     return figure(frame, "plane", "Stability and richness", told, *parts)
+
+
+def _free(
+    extent: tuple[float, float], y: float, taken: Sequence[tuple[float, float, float]]
+) -> float:
+    """A height near y at which a label of this extent covers neither another nor a point."""
+    low, high = extent
+    beside = [at for left, right, at in taken if left < high and right > low]
+    places = (y + shift for shift in (-9.0, 22.0, -25.0, 38.0, -41.0))
+    return next((at for at in places if all(abs(at - b) >= 15 for b in beside)), y - 9)
