@@ -95,8 +95,12 @@ class ReactCompiler(Pooled):
         super().__init__(Pool(chooser(backend, limits), workers, limits))
         self._answers = Answers(_result, lambda result: result.status in _JUDGED, _CACHED_RESULTS)
 
-    async def compile(self, source: str, *, bundle: bool = False) -> CompileResult:
+    async def compile(
+        self, source: str, *, bundle: bool = False, places: bool = False
+    ) -> CompileResult:
         """The result for one source; with `bundle`, what a page needs to mount it.
+
+        With `places` the bundle's elements know where in the source they were written.
 
         `facts` of a built source, read from its syntax tree: `component` (name or None),
         `returns_jsx`, `tags` (name to count), `props` (names), `text` (literal children).
@@ -109,7 +113,9 @@ class ReactCompiler(Pooled):
                 "too_large", reason=f"over {self._limits.source_kib} KiB of source"
             )
         request: dict[str, Any] = {"source": source, **({"bundle": True} if bundle else {})}
-        key = hashlib.sha256(b"%d" % bundle + body).digest()
+        if places:
+            request["places"] = True
+        key = hashlib.sha256(b"%d%d" % (bundle, places) + body).digest()
         result = await self._answers.get(key, lambda: self._pool.submit(request))
         return replace(result, seconds=time.perf_counter() - started)
 

@@ -2,7 +2,7 @@
 //
 //   vendor/<script>.js   classic scripts for a page, each with its modules on the global registry
 //   vendor/names.json    what may be imported, with every export name, its script, all versions
-//   vendor/eslint.cjs, vendor/tailwindcss.mjs, vendor/tailwind.css, vendor/types/
+//   vendor/eslint.cjs, vendor/tailwindcss.mjs, vendor/tailwind.css, vendor/axe.js, vendor/types/
 //
 // Then it removes from node_modules all that no worker loads.
 
@@ -34,7 +34,7 @@ const SHARED = ["react", "react-dom"];
 const STAND_INS = { "lucide-react": lazyIconsText };
 const KEPT = ["acorn", "esbuild", "@esbuild", "typescript"];
 const PUBLISHED = ["esbuild", "typescript", "eslint", "tailwindcss", "react", "react-dom", "lucide-react", "recharts"];
-PUBLISHED.push("framer-motion", "motion", "clsx", "tailwind-merge");
+PUBLISHED.push("framer-motion", "motion", "clsx", "tailwind-merge", "axe-core");
 
 const REGISTRY = "const take = (specifier, name) => take[specifier][name];\nglobalThis.__botgrpo ??= take;\n";
 
@@ -123,6 +123,7 @@ async function writeTools() {
   await build({ ...tools, stdin, format: "esm", outfile: join(HERE, "vendor", "tailwindcss.mjs") });
   const css = readFileSync(require.resolve("tailwindcss/index.css"), "utf8");
   writeFileSync(join(HERE, "vendor", "tailwind.css"), css);
+  writeFileSync(join(HERE, "vendor", "axe.js"), readFileSync(require.resolve("axe-core/axe.min.js")));
 }
 
 function prune() {

@@ -3,10 +3,11 @@
 // A candidate is text that is parsed, resolved, linked and looked at; it is never run, and nothing
 // that it names is ever opened.
 //
-// Request: {source, bundle?}. Reply: {status, reason?, diagnostics?, facts?}, and with `bundle: true`
-// where the status is ok: `code`, the bundle as an ES module with the component as its default
-// export; `packages`, the scripts of vendor/ that must be loaded before it, in their order;
-// `classes`, the words of the source that may be Tailwind's.
+// Request: {source, bundle?, places?}. Reply: {status, reason?, diagnostics?, facts?}, and with
+// `bundle: true` where the status is ok: `code`, the bundle as an ES module with the component as its
+// default export; `packages`, the scripts of vendor/ that must be loaded before it, in their order;
+// `classes`, the words of the source that may be Tailwind's. With `places: true` each element of the
+// bundle is made with its line and column in the source (see visual.mjs).
 
 import { readFileSync } from "node:fs";
 import { analyse } from "./analyse.mjs";
@@ -111,17 +112,17 @@ const OPTIONS = {
   define: { "process.env.NODE_ENV": '"production"', "process.env": "{}" },
 };
 
-function build(source, shim) {
+function build(source, jsxDev, shim) {
   const stdin = { contents: withoutPragmas(source), loader: "tsx", sourcefile: "candidate.tsx" };
-  return esbuild.build({ ...OPTIONS, stdin, plugins: [closedWorld(shim)] });
+  return esbuild.build({ ...OPTIONS, jsxDev, stdin, plugins: [closedWorld(shim)] });
 }
 
-async function compile(source, wanted) {
+async function compile(source, wanted, places) {
   const depth = tooDeep(source);
   if (depth) return { status: "too_large", reason: depth };
   let built;
   try {
-    built = await build(source, (path) => shims.text(path, source));
+    built = await build(source, places, (path) => shims.text(path, source));
   } catch (failure) {
     if (!failure.errors) throw failure; // esbuild itself is gone: not the candidate's doing
     return classify(failure.errors, failure.warnings);
@@ -138,7 +139,7 @@ async function compile(source, wanted) {
   if (!component.possible) return { status: "not_a_component", reason: component.reason, facts };
   if (!wanted) return { status: "ok", facts };
   // Known to link: now a package's thousands of names may stay out of the bundle.
-  if (shims.openEnded(source)) built = await build(source, (path) => shims.object(path));
+  if (shims.openEnded(source)) built = await build(source, places, (path) => shims.object(path));
   return { ...mountable(built, source), facts };
 }
 
@@ -179,4 +180,4 @@ async function greet() {
   return { node: process.version, ...vendored.versions };
 }
 
-await serve(greet, ({ source, bundle }) => compile(source, bundle === true));
+await serve(greet, ({ source, bundle, places }) => compile(source, bundle === true, places === true));
