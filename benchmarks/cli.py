@@ -109,6 +109,15 @@ def _training(commands: object) -> None:
         "--effect", type=float, metavar="A", help="with --plan: seeds for this difference in area"
     )
 
+    again = _command(commands, "reproduce", "reproduce", "the paper's figures, ours beside them")
+    again.add_argument("figures", nargs="*", metavar="FIGURE", help="F1 to F10 (default: all)")
+    again.add_argument("--tier", choices=["micro", "small", "paper"], default="micro", help="size")
+    again.add_argument("--out", metavar="DIR", help="default: runs/reproduce-TIER")
+    again.add_argument("--resume", action="store_true", help="go on with what lies there")
+    again.add_argument("--executor", choices=["local", "ray"], default="local", help="where")
+    again.add_argument("--workers", type=int, metavar="N", help="cells at a time")
+    again.add_argument("--plan", action="store_true", help="say what would run, and stop")
+
     report = _command(commands, "report", "report", "write DIR/report.html, one offline file")
     report.add_argument(
         "dirs", nargs="+", metavar="DIR", help="folder that `botgrpo bench` wrote; several: compare"

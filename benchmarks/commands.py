@@ -20,7 +20,7 @@ def bench(arguments: Namespace) -> int:
     from botgrpo.benchmarks.results import load_suite
 
     loaded = suite.load(arguments.suite)
-    plans = suite.cells(loaded)
+    plans = suite.cells(loaded, weights=not arguments.plan)
     out = Path(arguments.out or f"runs/{loaded.name}")
     if arguments.plan:
         from botgrpo.benchmarks import plan
@@ -36,6 +36,28 @@ def bench(arguments: Namespace) -> int:
     path = write_report(result)
     print(verdict_text(result))
     print(f"\nReport: {path}")
+    runner.require_all(failed)
+    return 0
+
+
+def reproduce(arguments: Namespace) -> int:
+    from botgrpo.benchmarks import executors, paper, reproduce, runner
+
+    figures = [paper.load(name) for name in arguments.figures or paper.names()]
+    workers = runner.worker_count(arguments.workers)
+    if arguments.plan:
+        print(reproduce.plan_text(figures, arguments.tier, workers))
+        return 0
+    page, failed = reproduce.run(
+        figures,
+        arguments.tier,
+        Path(arguments.out or f"runs/reproduce-{arguments.tier}"),
+        workers=workers,
+        resume=arguments.resume,
+        executor=executors.EXECUTORS[arguments.executor],
+    )
+    print((page.parent / "reproduction.md").read_text())
+    print(f"Page: {page}")
     runner.require_all(failed)
     return 0
 

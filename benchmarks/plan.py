@@ -22,6 +22,9 @@ GIB = 2**30
 # Python, torch and transformers; and what allocators do not give back: a tenth
 LIBRARIES_GIB = 0.7
 USABLE = 0.9
+# NVIDIA's data sheet of the H100 SXM: dense bfloat16 products, bandwidth; and what is reached
+H100_PRODUCTS, H100_BYTES_S = 989e12, 3.35e12
+COMPUTE_SHARE, BANDWIDTH_SHARE = 0.4, 0.5
 # in this order: what costs nothing first
 CHANGES = (
     "policy.generate_dtype=bfloat16",
@@ -86,6 +89,65 @@ def of_suite(
         "at a time: measured now on one core, completions at the cap, scoring left out",
         *power.plan_lines(len(suite.arms) - 1, analysis, effect),
     ]
+
+
+def of_accelerator(plans: Sequence[CellPlan], memory_gib: float) -> list[str]:
+    """Memory, tokens, judge calls and hours of a suite on one GPU that is not here.
+
+    Raises ConfigError where a cell cannot fit.
+    """
+    from botgrpo.rewards.judges.provenance import judges_of
+    from botgrpo.trainer.footprint import footprint
+
+    memory: dict[str, list[str]] = {}  # what is needed -> the arms that need it
+    hours, tokens, calls = 0.0, 0, 0
+    arms: dict[str, Footprint] = {}
+    for cell in plans:
+        config = cell.config
+        if cell.arm not in arms:
+            folder, remark = model_shape(config)
+            count = prompt_tokens(config, folder)[0]
+            found = arms[cell.arm] = footprint(config, folder, count)
+            if needed_gib(found) > memory_gib * USABLE:
+                raise ConfigError(refusal(config, folder, count, found, memory_gib))
+            told = (
+                f"{needed_gib(found):.1f} of {memory_gib:g} GiB at the peak, "
+                f"{found.parameters:,} parameters{f' ({remark})' if remark else ''}"
+            )
+            memory.setdefault(told, []).append(cell.arm)
+        found = arms[cell.arm]
+        pace = roofline(config, found)
+        hours += whole_s(config, found, pace) / 3600
+        tokens += config.run.steps * found.rows * config.sampling.max_new_tokens
+        calls += config.run.steps * found.rows * len(judges_of(assemble.reward(config)))
+    return [
+        *(f"{', '.join(names)}: {told}" for told, names in memory.items()),
+        f"{tokens:,} tokens to sample at most, {calls:,} calls of judges",
+        f"about {hours:.0f} GPU hours on an H100 by arithmetic alone, nothing measured: "
+        f"completions at the cap, {COMPUTE_SHARE:.0%} of its products and {BANDWIDTH_SHARE:.0%} of "
+        "its bandwidth, scoring beside it",
+    ]
+
+
+def roofline(config: Config, found: Footprint) -> Pace:
+    """A step's seconds on an H100 from its products and bytes.
+
+    A token costs 2 products a parameter forward and 4 backward (Kaplan et al. 2020, 2001.08361),
+    and the forward again where layers are computed twice; decoding reads the weights and half of
+    the full cache for every token of the longest completion.
+    """
+    from botgrpo.trainer.pace import Pace
+
+    products = H100_PRODUCTS * COMPUTE_SHARE
+    passes = 8 if config.policy.gradient_checkpointing else 6
+    learned = found.rows * found.width * config.optim.epochs
+    read = (found.decoding or found.weights) + found.cache / 2
+    decode_s = config.sampling.max_new_tokens * read / (H100_BYTES_S * BANDWIDTH_SHARE)
+    drawn = found.rows * config.sampling.max_new_tokens
+    return Pace(
+        generate_s=decode_s + 2 * found.parameters * drawn / products,
+        update_s=passes * found.parameters * learned / products,
+    )
 
 
 def alone(config: Config) -> Config:

@@ -99,8 +99,10 @@ def load(name_or_path: str) -> Suite:
     return suite
 
 
-def cells(suite: Suite) -> list[CellPlan]:
+def cells(suite: Suite, *, weights: bool = True) -> list[CellPlan]:
     """Every arm under every seed, seed by seed so that early results are already paired.
+
+    `weights`: whether the models have to be here; a plan reads their shapes alone.
 
     Raises ConfigError where an arm's configuration is wrong, naming the arm, or where the primary
     metric is none that the task's judge gives.
@@ -116,7 +118,8 @@ def cells(suite: Suite) -> list[CellPlan]:
             configs.set_key(data, "run.seed", seed)
             config = configs.parse(data, f"suite {suite.name!r}, arm {arm.name!r}")
             planned.append(CellPlan(arm.name, seed, config))
-        assemble.check(planned[-1].config, where=f"suite {suite.name!r}, arm {arm.name!r}")
+        where = f"suite {suite.name!r}, arm {arm.name!r}"
+        assemble.check(planned[-1].config, where=where, weights=weights)
     known = assemble.eval_metrics(planned[0].config)
     if suite.primary.metric not in known:
         raise ConfigError(

@@ -92,7 +92,13 @@ def _both(draw: Callable[[int, str], Markup], id: str) -> tuple[Markup, Markup]:
     return draw(WIDE, id), draw(NARROW, f"{id}-narrow")
 
 
-def _primary(suite: SuiteResult, curves: Sequence[Curve]) -> Figure:
+def learning_curves(suite: SuiteResult, id: str) -> Figure | None:
+    """The primary metric of every arm, for another page; None where nothing was scored."""
+    curves = _curves(suite, suite.metric)
+    return _primary(suite, curves, id) if curves else None
+
+
+def _primary(suite: SuiteResult, curves: Sequence[Curve], id: str = "primary") -> Figure:
     title = f"{suite.metric} on held-out prompts"
     few = len(curves) <= MOST_SEED_LINES
 
@@ -108,7 +114,7 @@ def _primary(suite: SuiteResult, curves: Sequence[Curve]) -> Figure:
             labels=width == WIDE and len(curves) <= MOST_LABELS,
         )
 
-    wide, narrow = _both(draw, "primary")
+    wide, narrow = _both(draw, id)
     note = "Thick: mean over seeds. Band: 95% bootstrap interval."
     note += " Thin: single seeds." if few else ""
     return Figure(title, note, wide, narrow, *_curve_table(curves))
