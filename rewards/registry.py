@@ -42,6 +42,7 @@ BUILTINS: Mapping[str, str] = {
     "react.complete": "botgrpo.rewards.react.complete:ReactComplete",
     "react.eslint": "botgrpo.rewards.react.eslint:ReactEslint",
     "react.code_judge": "botgrpo.rewards.react.code_judge:CodeJudge",
+    "react.form": "botgrpo.rewards.react.form:ReactForm",
     "math.answer": "botgrpo.rewards.math.answer:MathAnswer",
     "math.aime": "botgrpo.rewards.math.aime:MathAime",
     "math.format": "botgrpo.rewards.math.format_tags:MathFormat",

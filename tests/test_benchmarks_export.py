@@ -67,7 +67,7 @@ def test_a_warm_start_is_named_as_something_to_do_first() -> None:
     ("trainer", "sets", "says"),
     [
         ("trl", ["algorithm=pure"], "Possible: bot_grpo, dapo"),
-        ("verl", ["algorithm=prime"], "Possible: bot_grpo, dapo"),
+        ("verl", ["algorithm=prime"], "Possible: bot_grpo, bot_grpo_token_mean, dapo"),
         ("verl", ["algorithm=grpo_lambda"], "it lacks a part of it"),
         ("verl", ["algorithm_options.uniform_group=damp"], "no outcomes"),
         ("trl", ["algorithm=grpo", "algorithm_options.ddof=1"], "takes none of ours"),

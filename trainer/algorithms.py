@@ -88,6 +88,15 @@ _DAPO = replace(
 )
 
 
+_BOT_GRPO_TOKEN_MEAN = replace(
+    _BOT_GRPO,
+    name="bot_grpo_token_mean",
+    aggregation="token_mean",
+    summary="BoT-GRPO with 1/L in the statistics alone: every token weighs alike in the loss",
+    paper="not in it: the other half of what 1/L does, to be told apart from the first",
+)
+
+
 def _mean(entry: Algorithm) -> Algorithm:
     """The same method on each rollout's mean token reward."""
     return replace(
@@ -247,6 +256,7 @@ ALGORITHMS: dict[str, Algorithm] = {
     a.name: a
     for a in (
         _BOT_GRPO,
+        _BOT_GRPO_TOKEN_MEAN,
         *(e for base in (_GRPO, _DR_GRPO, _RLOO, _GSPO, _DAPO) for e in (base, _mean(base))),
         *_PROCESS,
         *_UNAVAILABLE,
