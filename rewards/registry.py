@@ -41,6 +41,7 @@ BUILTINS: Mapping[str, str] = {
     "react.compile": "botgrpo.rewards.react.compile:ReactCompile",
     "react.complete": "botgrpo.rewards.react.complete:ReactComplete",
     "react.eslint": "botgrpo.rewards.react.eslint:ReactEslint",
+    "react.visual": "botgrpo.rewards.react.visual:ReactVisual",
     "react.code_judge": "botgrpo.rewards.react.code_judge:CodeJudge",
     "react.form": "botgrpo.rewards.react.form:ReactForm",
     "math.answer": "botgrpo.rewards.math.answer:MathAnswer",

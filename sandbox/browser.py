@@ -25,10 +25,11 @@ import json
 import time
 from dataclasses import dataclass, replace
 
-from botgrpo.sandbox import chromium
+from botgrpo.sandbox import chromium, inspection
 from botgrpo.sandbox.answers import Answers
 from botgrpo.sandbox.backends import chooser
 from botgrpo.sandbox.base import Limits, Program
+from botgrpo.sandbox.inspection import Inspection, Wish
 from botgrpo.sandbox.pool import Attempted, Pool
 from botgrpo.sandbox.pooled import Pooled, once_a_process
 from botgrpo.sandbox.react import Bundle, CompileResult, ReactCompiler, shared_compiler
@@ -75,6 +76,7 @@ class PageResult:
             blocked", "request blocked", "rejected: ...", "download refused", "an error in a
             frame", "nondeterministic".
         seconds: from the call, waiting included.
+        inspection: what it looks like, where that was asked for and the page did not fail.
     """
 
     status: str
@@ -87,6 +89,7 @@ class PageResult:
     console: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    inspection: Inspection | None = None
 
 
 class ReactBrowser(Pooled):
@@ -107,21 +110,29 @@ class ReactBrowser(Pooled):
         super().__init__(Pool(chooser(backend, limits, BROWSER), workers, limits))
         self._answers = Answers(_page, lambda page: page.status in _JUDGED, _CACHED_PAGES)
 
-    async def render(self, source: str) -> tuple[CompileResult, PageResult | None]:
+    async def render(
+        self, source: str, wish: Wish | None = None
+    ) -> tuple[CompileResult, PageResult | None]:
         """What the compiler says of a source and, where it says `ok`, what the page came to.
+
+        With a wish the page is also looked at, and acted on (see `inspection.py`).
 
         Raises SandboxUnavailable when nothing can be isolated here or there is no Chromium.
         """
-        compiled = await self._compiler.compile(source, bundle=True)
-        return compiled, None if compiled.bundle is None else await self.mount(compiled.bundle)
+        places = wish is not None
+        compiled = await self._compiler.compile(source, bundle=True, places=places)
+        if compiled.bundle is None:
+            return compiled, None
+        return compiled, await self.mount(compiled.bundle, wish)
 
-    async def mount(self, bundle: Bundle) -> PageResult:
+    async def mount(self, bundle: Bundle, wish: Wish | None = None) -> PageResult:
         """What the page of one bundle came to. Raises SandboxUnavailable as `render` does."""
         started = time.perf_counter()
         request = {
             "code": bundle.code,
             "packages": list(bundle.packages),
             "classes": list(bundle.classes),
+            **({} if wish is None else {"inspect": wish.request()}),
         }
         key = hashlib.sha256(json.dumps(request).encode()).digest()
         page = await self._answers.get(key + b"1", lambda: self._pool.submit(request))
@@ -158,6 +169,7 @@ def _page(attempted: Attempted) -> PageResult:
             errors=tuple(map(plain, reply["errors"])),
             console=tuple(map(plain, reply["console"])),
             notes=tuple(map(plain, reply["notes"])),
+            inspection=inspection.read(looked) if (looked := reply.get("inspection")) else None,
         )
     except (KeyError, TypeError, ValueError, binascii.Error):
         return PageResult("infra_error", "the worker's reply has another form")

@@ -24,6 +24,7 @@ from botgrpo.rewards.spans import TextMap
 from botgrpo.sandbox.browser import PageResult, ReactBrowser, shared_browser
 from botgrpo.sandbox.checker import ReactChecker, shared_checker
 from botgrpo.sandbox.errors import SandboxUnavailable
+from botgrpo.sandbox.inspection import Wish
 from botgrpo.sandbox.react import (
     CompileResult,
     Diagnostic,
@@ -111,14 +112,17 @@ async def judge(
 
 
 async def judge_mounted(
-    browser: ReactBrowser, completion: str
+    browser: ReactBrowser, completion: str, wish: Wish | None = None
 ) -> tuple[Extraction | None, CompileResult, PageResult | None]:
-    """As `judge`, and what its page came to; None where it did not compile."""
+    """As `judge`, and what its page came to; None where it did not compile.
+
+    With a wish the page is looked at as well.
+    """
     code = extract(completion)
     if code is None:
         return None, _NO_CODE, None
     try:
-        return code, *await browser.render(code.code)
+        return code, *await browser.render(code.code, wish)
     except SandboxUnavailable as error:
         return code, CompileResult("infra_error", reason=str(error)), None
 

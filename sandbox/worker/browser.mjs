@@ -9,6 +9,7 @@ import { createRequire } from "node:module";
 import { serve } from "./frames.mjs";
 import { differ } from "./png.mjs";
 import { css as tailwind } from "./tailwind.mjs";
+import { Inspector, MARK } from "./visual.mjs";
 import { BASE, BREATHE, FREEZE, HIDE, MOUNT, PAGE, PREPARE, PROBE, SHOW, WAITS } from "./page.mjs";
 
 const [PLAYWRIGHT, CHROMIUM] = process.argv.slice(2);
@@ -23,6 +24,7 @@ const NOW_MS = Date.UTC(2025, 0, 15, 12);
 const LIFE_MS = [...Array(20).fill(50), ...Array(10).fill(200)];
 const ORIGIN = "https://app.test"; // secure, as most pages are when they are served
 const CPU_S = 3; // a page that has burnt this much hangs, however busy the machine is
+const INSPECT_CPU_S = 4; // more for one that is looked at and clicked
 const WALL_S = 15;
 const CLOSE_MS = 1000;
 const MAX_NODES = 50_000;
@@ -90,14 +92,14 @@ function burntS() {
 }
 
 /** Rejects with Late once the page has had its share of the processor, or the wall time is over. */
-async function patience(promise) {
+async function patience(promise, cpuS) {
   const started = performance.now();
   const before = burntS();
   for (;;)
     try {
       return await within(500, promise);
     } catch (failure) {
-      const over = (performance.now() - started) / 1000 > WALL_S || burntS() - before > CPU_S;
+      const over = (performance.now() - started) / 1000 > WALL_S || burntS() - before > cpuS;
       if (!(failure instanceof Late) || over) throw failure;
     }
 }
@@ -111,7 +113,7 @@ async function served(path, arrival) {
   if (path === "/mount.js") return script(MOUNT);
   if (path === "/candidate.js") return script((await arrival).code);
   if (path === "/style.css") return { contentType: "text/css; charset=utf-8", body: (await arrival).css };
-  if (path === "/packages.js") return script(Buffer.concat((await arrival).packages.map(vendor)));
+  if (path === "/packages.js") return script(Buffer.concat([...(await arrival).packages.map(vendor), (await arrival).mark]));
   const name = BASE.find((each) => path === `/vendor/${each}`);
   return name ? script(vendor(name)) : null;
 }
@@ -186,9 +188,11 @@ async function prepare() {
 /** One page, from its candidate to its picture. */
 async function visit({ page, cdp, ask, seen, arrive }, request) {
   const css = request.classes.length ? await tailwind(request.classes) : "";
-  arrive({ code: request.code, css, packages: request.packages.filter((name) => !BASE.includes(name)) });
+  const inspector = request.inspect && new Inspector({ page, cdp, ask, seen }, request.inspect);
+  const mark = Buffer.from(inspector ? MARK : "");
+  arrive({ code: request.code, css, packages: request.packages.filter((name) => !BASE.includes(name)), mark });
   try {
-    return await look(page, cdp, ask, seen);
+    return await look(page, cdp, ask, seen, inspector);
   } catch (failure) {
     await new Promise((resolve) => setTimeout(resolve, 200)); // until the news of a new address is in
     if (seen.gone || page.url().startsWith(`${ORIGIN}/`)) throw failure;
@@ -197,7 +201,7 @@ async function visit({ page, cdp, ask, seen, arrive }, request) {
   }
 }
 
-async function look(page, cdp, ask, seen) {
+async function look(page, cdp, ask, seen, inspector) {
   await Promise.race([ask(PREPARE), seen.failed]);
   for (const ms of seen.waits ? LIFE_MS : []) {
     await page.clock.runFor(ms).catch((failure) => seen.late(failure));
@@ -211,6 +215,10 @@ async function look(page, cdp, ask, seen) {
   };
   const png = await shoot();
   if ((seen.waits || facts.moves) && !png.equals(await shoot())) seen.note("nondeterministic");
+  if (inspector && (await inspector.look(facts))) {
+    await inspector.act();
+    return { facts, png, isBlank: false, inspection: inspector.found };
+  }
   // What is gone once they are hidden was a text, an image or a control that could be seen.
   await ask(HIDE);
   let isSeen = differ(png, await shoot());
@@ -220,7 +228,9 @@ async function look(page, cdp, ask, seen) {
     await ask(SHOW);
     isSeen = differ(await shoot(clip), hidden);
   }
-  return { facts, png, isBlank: !isSeen };
+  else if (inspector) await ask(SHOW);
+  if (isSeen) await inspector?.act();
+  return { facts, png, isBlank: !isSeen, inspection: inspector?.found };
 }
 
 const files = new Map();
@@ -304,7 +314,8 @@ async function mount(request) {
   let status = ["hang", "the page does not come to rest"];
   let page = null;
   try {
-    page = await patience(Promise.race([visit(ready, request), seen.crashed]));
+    const cpuS = CPU_S + (request.inspect ? INSPECT_CPU_S : 0);
+    page = await patience(Promise.race([visit(ready, request), seen.crashed]), cpuS);
     status = verdict(seen, page);
   } catch (failure) {
     if (seen.gone) status = ["crash", "the page's process died: out of memory, or a fault of the engine"];
@@ -323,6 +334,7 @@ async function mount(request) {
     errors: seen.errors,
     console: seen.console,
     notes: [...seen.notes].sort(),
+    ...(request.inspect && { inspection: page?.inspection ?? null }),
   };
 }
 

@@ -55,3 +55,32 @@ function paeth(line, up, x, step) {
   const [a, b, c] = [Math.abs(guess - left), Math.abs(guess - up[x]), Math.abs(guess - corner)];
   return a <= b && a <= c ? left : b <= c ? up[x] : corner;
 }
+
+/** A function that says whether anything within `[x, y, w, h]` is another in the second picture. */
+export function changes(one, other) {
+  const width = one.readUInt32BE(16);
+  const height = one.readUInt32BE(20);
+  const step = CHANNELS[one[25]];
+  const before = lines(other);
+  const row = width + 1;
+  const sums = new Uint32Array(row * (height + 1)); // of changed pixels above and to the left
+  let y = 0;
+  for (const line of lines(one)) {
+    const { value } = before.next();
+    if (value?.length !== line.length) throw new Error("pictures of two sizes");
+    let count = 0;
+    for (let x = 0, i = 0; x < width; x++, i += step) {
+      let gap = 0;
+      for (let c = i; c < i + 3; c++) gap = Math.max(gap, Math.abs(line[c] - value[c]));
+      if (gap > TOLERANCE) count++;
+      sums[row * (y + 1) + x + 1] = sums[row * y + x + 1] + count;
+    }
+    y++;
+  }
+  const bound = (value, most) => Math.min(Math.max(value, 0), most);
+  return ([x, y, w, h]) => {
+    const [left, right] = [bound(Math.floor(x), width), bound(Math.ceil(x + w), width)];
+    const [top, bottom] = [bound(Math.floor(y), height), bound(Math.ceil(y + h), height)];
+    return sums[row * bottom + right] - sums[row * top + right] - sums[row * bottom + left] + sums[row * top + left] > 0;
+  };
+}
