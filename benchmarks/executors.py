@@ -72,9 +72,7 @@ class Ray:
     """
 
     def __init__(self) -> None:
-        ray = _ray()
-        if not ray.is_initialized():
-            ray.init(log_to_driver=False, logging_level="error", include_dashboard=False)
+        ray = connected()
         self._cell = ray.remote(num_cpus=1, max_retries=0)(_run_cell)
         self.slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
 
@@ -95,7 +93,7 @@ class Ray:
                     seen, its_version = ray.get(asked, timeout=_PROBE_TIMEOUT_S)
                 except ray.exceptions.RayError as error:
                     raise ConfigError(
-                        f"{name} cannot run botgrpo: {_last_line(error)}\n"
+                        f"{name} cannot run botgrpo: {last_line(error)}\n"
                         "Install the same version there as here."
                     ) from None
                 if seen != token:
@@ -189,7 +187,7 @@ class _Task:
             return int(ray.get(self._reference))
         except ray.exceptions.RayError as error:
             with (self._folder / "log.txt").open("a") as log:
-                log.write(f"lost by the cluster: {_last_line(error)}\n")
+                log.write(f"lost by the cluster: {last_line(error)}\n")
             return 1
 
     def stop(self) -> None:
@@ -215,7 +213,22 @@ def _look(probe: str) -> tuple[str, str]:
     return "", version("botgrpo")
 
 
-def _last_line(error: BaseException) -> str:
+def connected() -> Any:
+    """The module `ray`, on the cluster of `RAY_ADDRESS` or one made here. Raises ConfigError."""
+    ray = _ray()
+    if not ray.is_initialized():
+        try:
+            ray.init(log_to_driver=False, logging_level="error", include_dashboard=False)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise ConfigError(
+                f"no Ray cluster answers: {last_line(error)}\nSet RAY_ADDRESS to a running one, or "
+                "unset it for one on this machine"
+            ) from None
+    return ray
+
+
+def last_line(error: BaseException) -> str:
+    """What an error of Ray says, without the trace that it carries."""
     lines = str(error).strip().splitlines()
     return lines[-1] if lines else type(error).__name__
 
@@ -225,7 +238,7 @@ def _ray() -> Any:
         import ray
     except ImportError:
         raise ConfigError(
-            "--executor ray needs Ray, which is not installed here: pip install 'botgrpo[ray]', or "
-            "leave the option out to run on this machine's cores"
+            "this needs Ray, which is not installed here: pip install 'botgrpo[ray]', or leave the "
+            "option out to use this machine's cores"
         ) from None
     return ray

@@ -14,6 +14,7 @@ from typing import IO, Any
 from botgrpo.benchmarks import assemble, shipped
 from botgrpo.benchmarks.hacking import Watch
 from botgrpo.benchmarks.progress import Progress
+from botgrpo.rewards.base import Reward
 from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer import config as configs
 from botgrpo.trainer.config import Config
@@ -98,7 +99,13 @@ def _run(config: Config, out: Path, caution: str) -> Any:
     from botgrpo.trainer.models import model_hash
 
     folder = warm_start(config) if config.policy.warm_start else assemble.model_folder(config)
-    reward, judge = assemble.reward(config), assemble.judge(config)
+    reward: Reward = assemble.reward(config)
+    judges = judges_of(reward)
+    if config.run.scoring == "ray":
+        from botgrpo.benchmarks.spread import Spread
+
+        reward = Spread(config)
+    judge = assemble.judge(config)
     run = Run(
         config=config,
         policy=assemble.policy(folder, config),
@@ -113,7 +120,7 @@ def _run(config: Config, out: Path, caution: str) -> Any:
         model={"name": config.policy.model, "sha256": model_hash(folder)},
         data=_data_hashes(run.task, config),
         algorithm=dataclasses.asdict(run.algorithm),
-        reward={"version": reward.spec.version, "judges": judges_of(reward)},
+        reward={"version": reward.spec.version, "judges": judges},
         sandbox=assemble.describe_sandbox(config),
         caution=caution,
     )
@@ -234,6 +241,7 @@ def _require_same(written: Path, config: Config) -> None:
     now = config.model_dump()
     for data in (before, now):
         data["run"].pop("steps")
+        data["run"].pop("scoring")  # a score is the same wherever it is made
         data.pop("trackers")
     if before != now:
         changed = sorted(k for k in {*before, *now} if before.get(k) != now.get(k))

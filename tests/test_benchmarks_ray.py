@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +24,14 @@ if importlib.util.find_spec("ray") is None:
 import ray
 from ray.cluster_utils import Cluster
 
-from botgrpo.benchmarks import executors, runner, suite
+from botgrpo.benchmarks import assemble, executors, runner, shipped, suite, training
 from botgrpo.benchmarks.results import load_suite
+from botgrpo.benchmarks.spread import Spread
+from botgrpo.rewards.base import Rollout
+from botgrpo.rewards.training_step import at_step
 from botgrpo.sandbox.errors import ConfigError
-from botgrpo.trainer.config import to_toml
+from botgrpo.trainer import config as configs
+from botgrpo.trainer.config import Config, to_toml
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -41,16 +47,16 @@ SUITE: dict[str, Any] = {
 }
 
 
-@pytest.fixture
-def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
     """Two nodes of one core each."""
-    monkeypatch.setenv("RAY_DEDUP_LOGS", "0")
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     made.add_node(num_cpus=1)
-    monkeypatch.setenv("RAY_ADDRESS", made.address)
+    os.environ["RAY_ADDRESS"] = made.address
     try:
         yield made
     finally:
+        del os.environ["RAY_ADDRESS"]
         ray.shutdown()
         made.shutdown()
 
@@ -120,3 +126,72 @@ def test_another_version_on_a_node_is_refused(
     monkeypatch.setattr(executors, "_look", lambda probe: (Path(probe).read_text(), "0.0.0"))
     with pytest.raises(ConfigError, match=r"has botgrpo 0\.0\.0, this one"):
         spread.check(tmp_path)
+
+
+# ---- scoring ----
+
+
+def noisy(**changes: Any) -> Config:
+    """A run whose scores differ by step and attempt, on problems that need no sandbox."""
+    data = configs.read_toml(shipped.find("configs", "aime_micro"))
+    noise = {"noise.gaussian(math.answer, sigma=0.3)": 1.0}
+    data["reward"] |= {
+        "outcomes": {"math.answer": 1.0},
+        "locals": {"math.steps_sympy": 1.0} | noise,
+    }
+    return configs.parse(configs.override(data, [f"{k}={v}" for k, v in changes.items()]), "test")
+
+
+def solutions(count: int) -> list[Rollout]:
+    words = "so 2 + 2 = {} and that is it"
+    return [
+        Rollout(f"r{n}", "g", "How many?", words.format(n), {"accepted": [4]}, *tokens(n, words))
+        for n in range(count)
+    ]
+
+
+def tokens(n: int, words: str) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+    size = len(words.format(n))
+    return tuple(range(size)), tuple((i, i + 1) for i in range(size))
+
+
+def scored(reward: Any, rollouts: list[Rollout], step: int) -> list[Any]:
+    async def run() -> list[Any]:
+        with at_step(step):
+            found = await reward.score(rollouts)
+        return [replace(score, seconds=0.0) for score in found]  # what the clock decides
+
+    return asyncio.run(run())
+
+
+def test_scores_are_the_same_wherever_they_are_made(cluster: Cluster) -> None:
+    here, there = assemble.reward(noisy()), Spread(noisy())
+    assert there.spec == here.spec
+    for step in (1, 2):
+        assert scored(there, solutions(40), step) == scored(here, solutions(40), step)
+    asyncio.run(there.aclose())
+
+
+def test_a_group_whose_actor_dies_is_scored_by_another(cluster: Cluster) -> None:
+    there = Spread(noisy(), actors=2)
+    scored(there, solutions(2), 1)
+    ray.kill(there._actors[0], no_restart=False)
+    found = scored(there, solutions(24), 1)
+    assert found == scored(assemble.reward(noisy()), solutions(24), 1)
+
+
+def test_what_is_lost_twice_is_unscored_and_not_zero(cluster: Cluster) -> None:
+    there = Spread(noisy(), actors=1)
+    scored(there, solutions(2), 1)
+    ray.kill(there._actors[0])
+    found = scored(there, solutions(3), 1)
+    assert [s.outcome for s in found] == [None] * 3
+    assert all("lost by the cluster" in s.reason for s in found)
+
+
+def test_a_run_scored_by_the_cluster_learns_the_same(tmp_path: Path, cluster: Cluster) -> None:
+    for where in ("local", "ray"):
+        sizes = {"sampling.prompts": 2, "sampling.group_size": 2, "run.eval_prompts": 4}
+        config = noisy(**sizes, **{"run.steps": 2, "run.scoring": where, "run.threads": 1})
+        training.train(config, tmp_path / where, resume=False)
+    assert records(tmp_path / "ray") == records(tmp_path / "local")

@@ -20,7 +20,7 @@ HOMES = {
     "playwright": ("sandbox/browser.py",),
     "mlflow": ("trainer/trackers.py",),
     "peft": ("trainer/lora.py",),
-    "ray": ("benchmarks/executors.py",),
+    "ray": ("benchmarks/executors.py", "benchmarks/spread.py"),
     "tensorboard": ("trainer/trackers.py",),
     "torch": ("rewards/prm.py", "trainer/", "benchmarks/"),
     "trackio": ("trainer/trackers.py",),

@@ -117,6 +117,9 @@ class RunConfig(_Frozen):
     checkpoint_every: int = Field(10, ge=1)
     log_rollouts: int = Field(2, ge=0, description="groups written to rollouts.jsonl an evaluation")
     threads: int = Field(0, ge=0, description="torch threads; 0 leaves torch's choice")
+    scoring: Literal["local", "ray"] = Field(
+        "local", description="where rewards are computed: here, or on all nodes of a Ray cluster"
+    )
 
 
 class Config(_Frozen):
