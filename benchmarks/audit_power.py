@@ -224,6 +224,18 @@ def table(tallies: dict[tuple[str, str], Tally]) -> str:
             f"| {kind} | {strength} | {t.labelled / t.n:.2f} [{low:.2f}, {high:.2f}] | "
             f"{t.unlabelled / t.n:.2f} | {t.apart / t.n:.2f} | {names} |"
         )
+    clean = [t for (kind, _), t in tallies.items() if kind == "clean"]
+    faulty = [t for (kind, _), t in tallies.items() if kind != "clean" and "null" not in kind]
+    for name, group in (("False alarms on clean rewards", clean), ("Recall on all faults", faulty)):
+        n, hits, blind = (
+            sum(getattr(t, k) for t in group) for k in ("n", "labelled", "unlabelled")
+        )
+        if n:
+            low, high = share_interval(hits, n)
+            lines.append(
+                f"{chr(10) * (group is clean)}{name}: {hits} of {n} audits with labels, "
+                f"{hits / n:.2f} [{low:.2f}, {high:.2f}]; {blind} without."
+            )
     return "\n".join(lines)
 
 

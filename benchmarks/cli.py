@@ -189,6 +189,7 @@ def _rewards(commands: object) -> None:
     audit.add_argument(
         "--repeat", type=int, default=5, metavar="N", help="passes over the rollouts (default 5)"
     )
+    audit.add_argument("--since", metavar="DIR", help="an earlier audit: what has drifted?")
     audit.add_argument("--tokenizer", metavar="T", help="folder that supplies tokens where absent")
     audit.add_argument(
         "--verdict", choices=["first", "last"], default="first", help="where the sentences stand"

@@ -197,6 +197,7 @@ def audit(arguments: Namespace) -> int:
         tokenizer=_tokenizer(arguments.tokenizer),
         backend=arguments.backend,
         verdict_first=arguments.verdict == "first",
+        since=Path(arguments.since) if arguments.since else None,
         progress=lambda line: print(line, file=sys.stderr),
     )
     for card in cards:

@@ -100,6 +100,31 @@ def test_groups_that_die_or_wake_are_counted_against_labels_and_between_passes()
     assert found(figures, "lost_life").value == 1.0
 
 
+def test_graded_outcomes_may_tell_apart_what_labels_call_equal():
+    items = [item(p, k, 0.0) for p in range(8) for k in range(3)]
+    life = found(stability_figures(seen([[0, 0.5, 1] * 8], items)), "false_life")
+    assert life.value is None and "graded" in life.why
+
+
+def test_right_order_counts_pairs_within_groups_and_forgives_their_offsets():
+    labels = [1, 0, 0, 1]
+    items = [item(p, k, labels[2 * p + k]) for p in range(2) for k in range(2)]
+    right = [found(truth_figures(seen([row], items)), "right_order").value
+             for row in ([1, 0, 0, 1], [9, 8, -9, -8], [0, 1, 0, 1], [1, 1, 0, 1])]  # fmt: skip
+    assert right == [1.0, 1.0, 0.5, 0.75]
+
+
+def test_drift_since_an_earlier_audit_needs_one_and_has_its_size():
+    items = groups(20, 2)
+    outcomes = np.tile([0.0, 1.0], 20)
+    before = {i.id: float(g) for i, g in zip(items, outcomes, strict=True)}
+    now = seen([outcomes - 0.2], items)
+    assert found(stability_figures(now), "drift_since").value is None
+    moved = found(stability_figures(now, before), "drift_since")
+    assert moved.value == pytest.approx(-0.4)  # .2 in deviations of .5
+    assert "none of these" in found(stability_figures(now, {"other": 1.0}), "drift_since").why
+
+
 def test_what_cannot_be_told_says_why_and_is_null_in_the_json():
     (card,) = audit({"c": Constant()}, [i for i in groups(3, 2)], 1)
     (record,) = to_json([card], {})["rewards"]

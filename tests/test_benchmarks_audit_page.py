@@ -115,6 +115,25 @@ def test_rewards_are_told_apart_side_by_side_from_their_nested_names(files, caps
     assert "In a sentence" in html and "not separated" in html
 
 
+def test_an_earlier_audit_shows_what_has_drifted(files, capsys):
+    folder, path, vowels = files
+    call = ["audit", "--reward", vowels, "--in", str(path), "--repeat", "1"]
+    assert main([*call, "--out", str(folder / "a")]) == 0
+    old = json.loads((folder / "a" / "audit.json").read_text())
+    drift = ["--since", str(folder / "a"), "--out", str(folder / "b")]
+    assert main([*call, *drift]) == 0
+    new = json.loads((folder / "b" / "audit.json").read_text())["rewards"][0]
+    assert new["figures"]["drift_since"]["value"] == 0.0
+    old["rewards"][0]["outcomes"] = {k: v + 0.5 for k, v in new["outcomes"].items()}
+    (folder / "a" / "audit.json").write_text(json.dumps(old))
+    assert main([*call, *drift]) == 0
+    assert "has drifted since the earlier audit" in capsys.readouterr().out
+    for text, why in (("[]", "no audit's"), ("{", "no audit's")):
+        (folder / "a" / "audit.json").write_text(text)
+        assert main([*call, *drift]) == 2 and why in capsys.readouterr().err
+    assert main([*call, "--since", str(folder / "c"), "--out", str(folder / "d")]) == 2
+
+
 def test_a_wrong_call_ends_with_status_2_and_writes_no_card(files, capsys):
     folder, path, vowels = files
     out = folder / "card"

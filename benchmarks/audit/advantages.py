@@ -40,8 +40,7 @@ def advantage_figures(seen: Observed, reference: Observed | None) -> list[Figure
 def _advantages(seen: Observed, number: int) -> list[Floats]:
     """[K, T] of each prompt, 0 where a rollout is unscored."""
     found = []
-    for prompt in range(seen.n_prompts):
-        places = np.flatnonzero(seen.prompt_R == prompt).tolist()
+    for places in seen.members_P:
         lengths = [len(seen.items[i].rollout.token_spans or ()) or 1 for i in places]
         rewards = np.zeros((len(places), max(lengths)))
         mask = np.zeros(rewards.shape, dtype=bool)

@@ -67,8 +67,11 @@ def audit(
     items: Sequence[Labelled],
     passes: int,
     progress: Progress = lambda line: None,
+    earlier: Mapping[str, Mapping[str, float]] | None = None,
 ) -> list[Card]:
     """Score everything and make the cards; the first reward is what the others are held against.
+
+    `earlier` holds outcomes of an earlier audit: reward -> id -> mean outcome.
 
     Raises `ConfigError` without rollouts, rewards or passes, and what scoring raises.
     """
@@ -82,7 +85,8 @@ def audit(
     for name, reward in rewards.items():
         seen, probed = asyncio.run(_scored(name, reward, items, passes, probes, progress))
         progress(f"{name}: figures")
-        figures = figures_of(seen, probes, probed, first)
+        before = None if earlier is None else earlier.get(name, {})
+        figures = figures_of(seen, probes, probed, first, before)
         against = (
             {f.key: separation(f, cards[0].figure(f.key)) for f in figures if _shared(f, cards[0])}
             if cards
@@ -94,11 +98,15 @@ def audit(
 
 
 def figures_of(
-    seen: Observed, probes: Sequence[Probe], probed: Sequence[Score], first: Observed | None
+    seen: Observed,
+    probes: Sequence[Probe],
+    probed: Sequence[Score],
+    first: Observed | None,
+    earlier: Mapping[str, float] | None = None,
 ) -> list[Figure]:
     """Every figure of one reward, in the order of the page."""
     return [
-        *stability_figures(seen),
+        *stability_figures(seen, earlier),
         *advantage_figures(seen, first),
         *truth_figures(seen),
         *probe_figures(seen, probes, probed),
@@ -155,6 +163,10 @@ def _card_json(card: Card) -> dict[str, Any]:
         "verdict": card.verdict.sentence,
         "alarms": list(card.verdict.alarms),
         "figures": figures,
+        "outcomes": {
+            item.id: _finite(float(mean))
+            for item, mean in zip(card.seen.items, card.seen.mean_outcome_R, strict=True)
+        },
     }
 
 

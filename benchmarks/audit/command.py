@@ -27,6 +27,7 @@ def run(
     tokenizer: Any = None,
     backend: str = "auto",
     verdict_first: bool = True,
+    since: Path | None = None,
     progress: Callable[[str], None] = lambda line: None,
 ) -> list[Card]:
     """Audit the rewards, write `out`/audit.json and `out`/audit.html, and return the cards.
@@ -39,6 +40,7 @@ def run(
         tokenizer: supplies tokens where a rollout has none; None leaves it without.
         backend: sandbox of the rewards that use one.
         verdict_first: sentences above the figures.
+        since: folder of an earlier audit, to see what has drifted.
         progress: gets a line before each pass.
 
     Raises:
@@ -53,8 +55,9 @@ def run(
     if tokenizer is not None:
         placed = scoring.with_tokens([item.rollout for item in items], tokenizer)
         items = [replace(i, rollout=r) for i, r in zip(items, placed, strict=True)]
+    earlier = None if since is None else _earlier(since)
     out.mkdir(parents=True, exist_ok=True)
-    cards = audit(built, items, passes, progress)
+    cards = audit(built, items, passes, progress, earlier)
     facts = _facts(items, passes, Path(rollouts).name)
     text = json.dumps(to_json(cards, facts), indent=1, allow_nan=False)
     (out / "audit.json").write_text(text + "\n", encoding="ascii")
@@ -62,6 +65,25 @@ def run(
     html = page_html(cards, found, facts, verdict_first=verdict_first)
     write_page(out / "audit.html", html)
     return cards
+
+
+def _earlier(folder: Path) -> dict[str, dict[str, float]]:
+    """Outcomes of an earlier audit: reward -> id -> mean outcome."""
+    path = folder / "audit.json"
+    try:
+        records = json.loads(path.read_text(encoding="utf-8"))["rewards"]
+        return {
+            str(record["name"]): {
+                str(id): float(value)
+                for id, value in record["outcomes"].items()
+                if value is not None
+            }
+            for record in records
+        }
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; name an audit's folder") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path} is no audit's: {type(error).__name__}: {error}") from None
 
 
 def _facts(items: Sequence[Labelled], passes: int, file: str) -> dict[str, Any]:

@@ -45,6 +45,13 @@ class Observed:
         )
 
     @cached_property
+    def mean_outcome_R(self) -> Floats:
+        """Mean over the passes that scored a rollout; NaN where none did."""
+        known = ~np.isnan(self.outcome_N_R)
+        sums, n = np.where(known, self.outcome_N_R, 0.0).sum(axis=0), known.sum(axis=0)
+        return np.where(n > 0, sums / np.maximum(n, 1), np.nan)
+
+    @cached_property
     def truth_R(self) -> Floats:
         """Labelled outcomes; NaN where there is none."""
         return np.array([np.nan if i.outcome is None else i.outcome for i in self.items])
@@ -61,6 +68,14 @@ class Observed:
     def n_prompts(self) -> int:
         """P."""
         return int(self.prompt_R.max(initial=-1)) + 1
+
+    @cached_property
+    def members_P(self) -> list[list[int]]:
+        """Places of each prompt's rollouts."""
+        found: list[list[int]] = [[] for _ in range(self.n_prompts)]
+        for i, prompt in enumerate(self.prompt_R.tolist()):
+            found[prompt].append(i)
+        return found
 
     @cached_property
     def group_size(self) -> int:

@@ -80,10 +80,9 @@ def probe_figures(seen: Observed, probes: Sequence[Probe], scores: Sequence[Scor
                    _mean(seen, places[at], paid), "low",
                    "share of prompts at which it gets more than the middle of the range")
         )  # fmt: skip
-    before = _before(seen)
     for name, words in ADDED.items():
         at = np.flatnonzero(family == name)
-        gain = outcome[at] - before[places[at]]
+        gain = outcome[at] - seen.mean_outcome_R[places[at]]
         figures.append(
             Figure(f"gain_{name}", f"worth of {words}", "hacking",
                    _mean(seen, places[at], gain), "low",
@@ -98,13 +97,6 @@ def _middle(seen: Observed) -> float:
         return (low + high) / 2
     told = seen.outcome_N_R[~np.isnan(seen.outcome_N_R)]
     return float(np.median(told)) if told.size else 0.0
-
-
-def _before(seen: Observed) -> np.ndarray:
-    """Mean outcome of each rollout over the passes that scored it."""
-    known = ~np.isnan(seen.outcome_N_R)
-    sums = np.where(known, seen.outcome_N_R, 0.0).sum(axis=0)
-    return np.where(known.any(axis=0), sums / np.maximum(known.sum(axis=0), 1), np.nan)
 
 
 def _mean(seen: Observed, places: np.ndarray, values: np.ndarray) -> Estimate:

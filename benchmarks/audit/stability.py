@@ -6,7 +6,7 @@ variance within a prompt as what a policy can learn from: arXiv 2503.15477.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -28,8 +28,11 @@ ALL_EQUAL = "all values are equal"
 MOST_VERDICTS = 16  # an outcome with more values is graded, and differs in a last digit
 
 
-def stability_figures(seen: Observed) -> list[Figure]:
-    """All figures of this axis, computed or with the reason why not."""
+def stability_figures(seen: Observed, earlier: Mapping[str, float] | None = None) -> list[Figure]:
+    """All figures of this axis, computed or with the reason why not.
+
+    `earlier` holds the outcomes of the same rollouts in an earlier audit, by id.
+    """
     return [
         _figure("outcome_icc", "outcome: test-retest ICC(2,1)", _outcome_icc(seen), "high",
                 "share of the variance of one outcome that lies between rollouts"),
@@ -51,6 +54,8 @@ def stability_figures(seen: Observed) -> list[Figure]:
                 "low", "groups whose labels differ and outcomes do not"),
         _figure("drift_outcome", "outcome: drift", _drift(seen, seen.outcome_N_R), "zero",
                 "last pass minus first, in deviations of the outcome; frozen rollouts"),
+        _figure("drift_since", "outcome: drift since the earlier audit", _since(seen, earlier),
+                "zero", "mean change of the same rollouts, in deviations of the outcome"),
         _figure("drift_local", "token values: drift", _local_drift(seen), "zero",
                 "the same for the mean value of a rollout's tokens"),
         *_extremes(seen),
@@ -170,8 +175,9 @@ def _signal_share(seen: Observed) -> Estimate:
 def alive_P(seen: Observed, values_R: Floats) -> tuple[Floats, Floats]:
     """For each prompt whether its known values differ (1 or 0), and whether it has two of them."""
     several, alive = np.zeros(seen.n_prompts), np.zeros(seen.n_prompts)
-    for prompt in range(seen.n_prompts):
-        values = values_R[(seen.prompt_R == prompt) & ~np.isnan(values_R)]
+    for prompt, members in enumerate(seen.members_P):
+        values = values_R[members]
+        values = values[~np.isnan(values)]
         several[prompt] = len(values) > 1
         alive[prompt] = len(values) > 1 and np.ptp(values) > 1e-9
     return alive, several
@@ -187,11 +193,9 @@ def _kept_alive(seen: Observed) -> Estimate:
         return unknown(NO_TOKENS)
     alive, several = alive_P(seen, seen.outcome_N_R[0])
     varied = np.zeros(seen.n_prompts)
-    for prompt in range(seen.n_prompts):
+    for prompt, members in enumerate(seen.members_P):
         values = [
-            local[0][~np.isnan(local[0])]
-            for p, local in zip(seen.prompt_R, seen.local_R, strict=True)
-            if p == prompt and local is not None
+            local[0][~np.isnan(local[0])] for i in members if (local := seen.local_R[i]) is not None
         ]
         pooled = np.concatenate(values) if values else np.zeros(0)
         varied[prompt] = pooled.size > 0 and np.ptp(pooled) > 1e-9
@@ -213,6 +217,8 @@ def _life(seen: Observed, *, alive: bool) -> Estimate:
     if np.isnan(seen.truth_R).all():
         return unknown(NO_LABELS)
     known = ~np.isnan(seen.truth_R)
+    if alive and len(np.unique(seen.outcome_N_R[0][~np.isnan(seen.outcome_N_R[0])])) > 2:
+        return unknown("outcomes are graded and may know more than the labels")
     outcome_alive, several = alive_P(seen, np.where(known, seen.outcome_N_R[0], np.nan))
     truth_alive, _ = alive_P(seen, np.where(np.isnan(seen.outcome_N_R[0]), np.nan, seen.truth_R))
     if alive:
@@ -225,17 +231,31 @@ def _life(seen: Observed, *, alive: bool) -> Estimate:
 def _drift(seen: Observed, table_N_R: Floats) -> Estimate:
     if len(seen.passes) < 2:
         return unknown(ONE_PASS)
-    known = ~np.isnan(table_N_R[[0, -1]]).any(axis=0)
-    spread = float(table_N_R[0, known].std()) if known.any() else 0.0
-    change = np.where(known, table_N_R[-1] - table_N_R[0], np.nan)
+    return _change(seen, table_N_R[0], table_N_R[-1])
+
+
+def _change(seen: Observed, before_R: Floats, after_R: Floats) -> Estimate:
+    """Mean of after - before in deviations of before."""
+    known = ~np.isnan(before_R) & ~np.isnan(after_R)
+    spread = float(before_R[known].std()) if known.any() else 0.0
+    change = np.where(known, after_R - before_R, np.nan)
     if spread < 1e-9:
         if known.any() and np.nanmax(np.abs(change)) < 1e-9:
             return point(0.0, "nothing moved, and nothing varies to measure it by")
         spread = 1.0
     return estimate(
         ratio(seen.sums_P(change / spread), seen.sums_P(known.astype(float))),
-        "no rollout was scored in the first and the last pass",
+        "no rollout was scored both times",
     )
+
+
+def _since(seen: Observed, earlier: Mapping[str, float] | None) -> Estimate:
+    if earlier is None:
+        return unknown("no earlier audit: name its folder with --since")
+    before = np.array([earlier.get(item.id, np.nan) for item in seen.items])
+    if np.isnan(before).all():
+        return unknown("the earlier audit scored none of these rollouts with this reward")
+    return _change(seen, before, seen.mean_outcome_R)
 
 
 def _local_drift(seen: Observed) -> Estimate:

@@ -41,6 +41,8 @@ def truth_figures(seen: Observed) -> list[Figure]:
         Figure("spearman", "rank correlation with the labels", "truth", _spearman(seen), "high"),
         Figure("youden_j", "J: true minus false positives", "truth", _youden(seen), "high",
                "at the best threshold; 1 is always right, 0 says nothing"),
+        Figure("right_order", "right order within groups", "truth", _right_order(seen), "high",
+               "chance that a good rollout gets more than a bad one of its group; ties are half"),
         Figure("calibration_error", "calibration error", "truth", _calibration(seen), "low",
                "mean distance of outcome and share of good labels, over ten bins"),
         Figure("brier", "Brier score", "truth", _brier(seen), "low",
@@ -117,6 +119,21 @@ def _youden(seen: Observed) -> Estimate:
         ),
         "labels are all good or all bad",
     )
+
+
+def _right_order(seen: Observed) -> Estimate:
+    """All that advantages within groups can learn of the labels; offsets of a group cancel."""
+    outcome = _labelled(seen)
+    if outcome is None:
+        return unknown(NO_LABELS)
+    won, pairs = np.zeros(seen.n_prompts), np.zeros(seen.n_prompts)
+    for prompt, members in enumerate(seen.members_P):
+        known = [i for i in members if not np.isnan(outcome[i])]
+        said, true = outcome[known], seen.truth_R[known]
+        better = true[:, None] > true[None, :] + 1e-9
+        order = (np.sign(said[:, None] - said[None, :]) + 1) / 2
+        won[prompt], pairs[prompt] = order[better].sum(), better.sum()
+    return estimate(ratio(won, pairs), "no group has labels that differ")
 
 
 def _scaled(seen: Observed) -> Floats | str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from botgrpo.rewards.base import Prompt, Reward, Rollout, Score
 from botgrpo.rewards.mix import Composite, Design
 from botgrpo.rewards.registry import build
+from botgrpo.rewards.training_step import at_step
 
 T = TypeVar("T")
 OutcomeFunction = Callable[..., list[float | None]]
@@ -86,7 +87,8 @@ def as_trl_reward(reward: str | Reward | Design) -> OutcomeFunction:
                 zip(prompts, completions, rows, strict=True)
             )
         ]
-        scores: list[Score] = loop.run(design.score(rollouts))
+        with at_step(getattr(columns.get("trainer_state"), "global_step", 0)):
+            scores: list[Score] = loop.run(design.score(rollouts))
         return [score.outcome for score in scores]
 
     outcomes.__name__ = "_".join(design.design.outcomes)

@@ -26,6 +26,7 @@ from torch import Tensor
 from botgrpo.rewards.base import Prompt, Reward, RewardError, Rollout, Score
 from botgrpo.rewards.mix import Composite, Design
 from botgrpo.rewards.tokens import TokenBytes
+from botgrpo.rewards.training_step import at_step
 from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer.adapters.gathered import Scored, token_advantages
 from botgrpo.trainer.adapters.scoring import BackgroundLoop, composite, reference_of, rows_of
@@ -164,7 +165,8 @@ class _Outcomes:
         assert self.trainer is not None
         rows = rows_of(columns, len(prompts))
         rollouts = self.trainer.rollouts(prompts, completion_ids, rows)
-        self._scores = self._loop.run(self.composite.score(rollouts))
+        with at_step(self.trainer.state.global_step):
+            self._scores = self._loop.run(self.composite.score(rollouts))
         return [score.outcome for score in self._scores]
 
     def take(self, n_rows: int) -> list[Score]:
