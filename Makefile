@@ -13,16 +13,16 @@ INSTALLED := .venv/.installed
 SANDBOX := .venv/.sandbox-ready
 CORE_ONLY := not slow and not docker and not browser and not kill and not small
 
-.PHONY: help setup need-node quickstart test test-all test-adapters check clean env-trl env-verl env-vllm env-math
+.PHONY: help setup need-node quickstart test test-all test-adapters check clean env-trl env-verl env-vllm env-math env-stats
 
 help:
 	@echo 'make setup       .venv with the command botgrpo in it, and the sandbox prepared (no root needed)'
 	@echo 'make quickstart  a comparison of three reward designs on the micro policy, with a report'
 	@echo 'make test        the core tests, minutes'
 	@echo 'make test-all    everything this machine can run; lists what it cannot, and why'
-	@echo 'make test-adapters  against TRL, verl and math-verify, in environments of their own (part of test-all)'
+	@echo 'make test-adapters  against TRL, verl, Ray, math-verify and rliable, in environments of their own (part of test-all)'
 	@echo 'make check       formatting, lint, types'
-	@echo 'make env-NAME    .envs/NAME for trl, verl, vllm (CPU) or math (math-verify), apart from the core'
+	@echo 'make env-NAME    .envs/NAME for trl, verl, vllm (CPU), math (math-verify) or stats (rliable), apart from the core'
 	@echo 'make clean       removes the environments and caches; results in runs/ stay'
 
 setup: need-node $(SANDBOX)
@@ -45,16 +45,17 @@ test-all: setup
 	.venv/bin/botgrpo models fetch smollm2-135m || \
 	  echo 'test-all: no 135M model; its tests are listed below as skipped'
 	$(PY) -m pytest
-	@if $(MAKE) env-trl env-verl env-math; then $(MAKE) test-adapters; else \
-	  echo 'test-all: TRL, verl or math-verify cannot be installed here (see above); skipped: make test-adapters'; \
+	@if $(MAKE) env-trl env-verl env-math env-stats; then $(MAKE) test-adapters; else \
+	  echo 'test-all: TRL, verl, math-verify or rliable cannot be installed here (see above); skipped: make test-adapters'; \
 	  test -z "$${BOTGRPO_REQUIRE:-}"; \
 	fi
 
-# Against the code of TRL, verl, Ray and math-verify, in environments of their own, kept between runs.
-test-adapters: env-trl env-verl env-math
+# Against the code of TRL, verl, Ray, math-verify, rliable and lifelines, in environments of their own, kept between runs.
+test-adapters: env-trl env-verl env-math env-stats
 	.envs/trl/bin/python -m pytest tests/test_adapters_trl.py tests/test_adapters_scoring.py
 	.envs/verl/bin/python -m pytest tests/test_adapters_verl.py tests/test_benchmarks_ray.py
 	.envs/math/bin/python -m pytest tests/test_rewards_math_verify.py
+	.envs/stats/bin/python -m pytest tests/test_benchmarks_stats_peers.py
 
 check: $(INSTALLED)
 	.venv/bin/ruff format --check .
@@ -98,6 +99,7 @@ env-trl: $(call stamp,trl)
 env-verl: $(call stamp,verl)
 env-vllm: $(call stamp,vllm)
 env-math: $(call stamp,math)
+env-stats: $(call stamp,stats)
 
 $(call stamp,trl): | $(INSTALLED)
 	$(call new_env,trl)
@@ -130,4 +132,11 @@ $(call stamp,math): | $(INSTALLED)
 	$(call new_env,math)
 	.envs/math/bin/python -m pip install -c constraints/math.txt numpy math-verify pytest hypothesis
 	.envs/math/bin/python -m pip install -c constraints/math.txt --no-build-isolation --no-deps -e .
+	@touch $@
+
+# What our statistics are held against.
+$(call stamp,stats): | $(INSTALLED)
+	$(call new_env,stats)
+	.envs/stats/bin/python -m pip install -c constraints/stats.txt rliable lifelines pingouin pytest
+	.envs/stats/bin/python -m pip install -c constraints/stats.txt --no-build-isolation --no-deps -e .
 	@touch $@

@@ -163,6 +163,14 @@ def probability_of_improvement(a: ArrayLike, b: ArrayLike) -> float:
     return float((wins + 1).mean() / 2)
 
 
+def performance_profile(values: ArrayLike, thresholds: ArrayLike) -> Floats:
+    """Share of runs above each threshold, averaged over tasks: [thresholds] (2108.13264, 4.3)."""
+    table = checked(values, "values", (1, 2))
+    table = table[:, None] if table.ndim == 1 else table
+    levels = checked(thresholds, "thresholds")
+    return np.asarray((table[None] > levels[:, None, None]).mean(axis=(1, 2)))
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """An arm against the baseline over paired seeds; `difference` is arm minus baseline.
