@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -118,6 +119,7 @@ def divide(above: Floats, below: Floats) -> Floats:
     return np.where(safe, above / np.where(safe, below, 1.0), np.nan)
 
 
+@lru_cache(maxsize=4)
 def _counts(n: int, seed: int) -> Floats:
     """How often each of n prompts is drawn, in each resample: [B, n]; the same for every call."""
     drawn = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=REPS)

@@ -30,12 +30,14 @@ MOST_VALUES = 256
 
 def richness_figures(seen: Observed) -> list[Figure]:
     """All figures of this axis, computed or with the reason why not."""
+    outcome, token = _outcome_bits(seen), _token_bits(seen)
     return [
-        Figure("outcome_bits", "bits of an outcome", "richness", _outcome_bits(seen), "high",
+        Figure("outcome_bits", "bits of an outcome", "richness", outcome, "high",
                "entropy of its values, as far as they repeat"),
-        Figure("token_bits", "bits of a token's value", "richness", _token_bits(seen), "high",
+        Figure("token_bits", "bits of a token's value", "richness", token, "high",
                "the same for a token"),
-        Figure("rollout_bits", "bits of a rollout", "richness", _rollout_bits(seen), "high",
+        Figure("rollout_bits", "bits of a rollout", "richness",
+               _rollout_bits(seen, outcome, token), "high",
                "outcome and tokens together, tokens taken as independent: an upper bound"),
         Figure("tokens_addressed", "tokens addressed", "richness", _addressed(seen), "high",
                "share whose value differs from the rollout's usual one by more than accident"),
@@ -76,12 +78,12 @@ def _bits(seen: Observed, tables: list[Floats], prompts: Sequence[int]) -> Estim
     if len(distinct) > MOST_VALUES:
         edges = np.quantile(values, np.linspace(0, 1, MOST_VALUES + 1)[1:-1])
         code = np.searchsorted(edges, values)
-    m, n = MOST_VALUES, len(tables[0])
+    m, n = int(code.max()) + 1, len(tables[0])
     rows = np.zeros((seen.n_prompts, m + 4))
     ends = np.cumsum([t.shape[1] for t in tables])
     centre = float(np.mean(values))
     for prompt, table, piece in zip(prompts, tables, np.split(code, ends[:-1]), strict=True):
-        rows[prompt, :m] += np.bincount(piece, minlength=m)[:m]
+        rows[prompt, :m] += np.bincount(piece, minlength=m)
         mean = table.mean(axis=0) - centre
         noise = table.var(axis=0, ddof=1).sum() if n > 1 else 0.0
         rows[prompt, m:] += table.shape[1], mean.sum(), (mean**2).sum(), noise
@@ -102,13 +104,12 @@ def _bits(seen: Observed, tables: list[Floats], prompts: Sequence[int]) -> Estim
     return estimate(Statistic(rows, bits), "no value is known")
 
 
-def _rollout_bits(seen: Observed) -> Estimate:
-    outcome, token = _outcome_bits(seen).value, _token_bits(seen).value
-    if outcome is None:
+def _rollout_bits(seen: Observed, outcome: Estimate, token: Estimate) -> Estimate:
+    if outcome.value is None:
         return unknown("no bits of an outcome")
     lengths = [v.shape[1] for v in seen.local_R if v is not None]
-    tokens = (token or 0.0) * (float(np.mean(lengths)) if lengths else 0.0)
-    return point(outcome + tokens, "a sum of two figures above")
+    tokens = (token.value or 0.0) * (float(np.mean(lengths)) if lengths else 0.0)
+    return point(outcome.value + tokens, "a sum of two figures above")
 
 
 def _addressed(seen: Observed) -> Estimate:
