@@ -77,6 +77,24 @@ def test_the_sentence_comes_first_or_last():
     assert last.index('id="verdict"') > last.index(figures)
 
 
+def test_a_reward_on_another_scale_contradicts_no_label_at_its_best():
+    class Penalty:
+        spec = RewardSpec("test.penalty", "1", (-2.0, 0.0))
+
+        async def score(self, rollouts):
+            return [Score(r.id, -2.0 if r.id.endswith("bad") else 0.0) for r in rollouts]
+
+    items = [
+        Labelled(Rollout(f"{p}/{name}", f"g{p}", "p", "t"), label)
+        for p in range(3)
+        for name, label in (("good", 1.0), ("bad", 1.0))
+    ]
+    (card,) = audit({"p": Penalty()}, items, 1)
+    found = evidence(card.seen)
+    assert [e.id for e in found] == ["0/bad", "1/bad", "2/bad"]
+    assert found[0].why == "outcome -2, labelled 1"
+
+
 def test_numbers_are_short_and_have_a_real_minus():
     assert [number(v) for v in (0.0, -0.5, 0.004, 123.4, 12345.6)] == [
         "0.00", "−0.50", "0.004", "123", "12,346"]  # fmt: skip

@@ -31,7 +31,7 @@ def evidence(seen: Observed) -> list[Evidence]:
     told = ~np.isnan(table).all(axis=0)
     spread = np.zeros(table.shape[1])
     spread[told] = np.nanmax(table[:, told], axis=0) - np.nanmin(table[:, told], axis=0)
-    wrong = np.nan_to_num(np.abs(table[0] - seen.truth_R))
+    wrong = np.nan_to_num(np.abs(_scaled(seen) - seen.truth_R))
     order = np.lexsort((np.arange(len(wrong)), -spread, -np.round(wrong, 6)))
     found = []
     for i in order.tolist()[:MOST]:
@@ -51,6 +51,14 @@ def evidence(seen: Observed) -> list[Evidence]:
                 )
             )
     return found
+
+
+def _scaled(seen: Observed) -> np.ndarray:
+    """First outcomes from 0 to 1 of the declared range; NaN where that is not finite."""
+    low, high = seen.spec.outcome_range
+    if not np.isfinite([low, high]).all() or high <= low:
+        return np.full(len(seen.items), np.nan)
+    return np.asarray((seen.outcome_N_R[0] - low) / (high - low))
 
 
 def _why(seen: Observed, i: int, wrong: float, spread: float) -> str:

@@ -21,6 +21,7 @@ from botgrpo.benchmarks.report.runs import shortened
 from botgrpo.benchmarks.report.svg import Frame, figure, tag, visible
 
 WIDE_LETTER = 7.3  # px of a bold letter of a label, about
+WIDE, NARROW = 720, 360
 LANE = 110  # px of a figure's interval in its cell
 BADGES = {"bad": "think twice", "good": "no alarm", "flat": "little known"}
 TONES = {"bad": "worse", "good": "better", "flat": "flat"}
@@ -79,7 +80,8 @@ def page_html(
         sections=[
             (axis, words, rows) for axis, words in AXES.items() if (rows := _rows(cards, axis))
         ],
-        plane=_plane(cards),
+        plane=_plane(cards, WIDE, "plane"),
+        narrow_plane=_plane(cards, NARROW, "plane-narrow"),
         off_plane=[shortened(c.name, LONGEST_NAME) for c in cards if _place(c) is None],
         evidence=[
             (shortened(name, LONGEST_NAME), i, found)
@@ -181,7 +183,7 @@ def _place(card: Card) -> tuple[Figure, Figure] | None:
     return stable, rich
 
 
-def _plane(cards: Sequence[Card]) -> Markup | None:
+def _plane(cards: Sequence[Card], width: int, id: str) -> Markup | None:
     """Stability to the right, richness upwards: a design wants to be at the top right."""
     placed = [(i, c.name, p) for i, c in enumerate(cards) if (p := _place(c)) is not None]
     if not placed:
@@ -189,9 +191,9 @@ def _plane(cards: Sequence[Card]) -> Markup | None:
     tops = [p[1].estimate.value or 0.0 for _, _, p in placed]
     lows = [v for _, _, (x, _) in placed for v in (x.estimate.value, *(x.estimate.interval or ()))]
     left = min(0.0, *(v for v in lows if v is not None))
-    frame = Frame(720, 330, 52, 20, 16, 46, (left, 1.0), (0.0, 1.15 * (max(tops) or 1.0)))
-    parts = [frame.x_axis("update repeated by a second pass (cosine)", grid=True), frame.y_axis()]
-    parts.append(tag("text", "bits a rollout", class_="note", x=56.0, y=14.0))
+    frame = Frame(width, 330, 44, 20, 16, 46, (left, 1.0), (0.0, 1.15 * (max(tops) or 1.0)))
+    parts = [frame.x_axis("update repeated (cosine)", grid=True), frame.y_axis()]
+    parts.append(tag("text", "bits a rollout", class_="note", x=48.0, y=14.0))
     dots = [(frame.x(p[0].estimate.value or 0.0), frame.y(p[1].estimate.value or 0.0))
             for _, _, p in placed]  # fmt: skip
     taken = [(x - 8, x + 8, y + 5) for x, y in dots]
@@ -200,7 +202,7 @@ def _plane(cards: Sequence[Card]) -> Markup | None:
             low, high = (frame.x(v) for v in stable.estimate.interval)
             parts.append(tag("line", class_=f"bar {colour(i)}", x1=low, x2=high, y1=y, y2=y))
         parts.append(tag("circle", class_=f"middle {colour(i)}", cx=x, cy=y, r=7.0))
-        text, right = clip(name, 46), x < 400
+        text, right = clip(name, width // 16), x < 0.55 * width
         left = x + 12 if right else x - 12 - WIDE_LETTER * len(text)
         extent = left, left + WIDE_LETTER * len(text)
         at = _free(extent, y, taken)
@@ -214,7 +216,7 @@ def _plane(cards: Sequence[Card]) -> Markup | None:
         f"{name}: {number(p[0].estimate.value or 0.0)}, {number(p[1].estimate.value or 0.0)} bits"
         for _, name, p in placed
     )
-    return figure(frame, "plane", "Stability and richness", told, *parts)
+    return figure(frame, id, "Stability and richness", told, *parts)
 
 
 def _free(
