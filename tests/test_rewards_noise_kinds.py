@@ -375,7 +375,7 @@ def test_drift_follows_the_step_and_its_forms():
         assert {step: drift.at(step) for step in at} == pytest.approx(at)
     drift = Drift(one_table([0.0]), 1.0, form="periodic", over=40)
     assert drift.at(10) == pytest.approx(1) and drift.at(30) == pytest.approx(-1)
-    assert drift.spec.outcome_range == (-2.0, 3.0)
+    assert drift.spec.outcome_range == (-2.0, 3.0) and not drift.spec.deterministic
 
 
 def test_raters_who_disagree_have_the_icc_of_the_formula():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -71,6 +72,7 @@ class Drift(ValueInjector):
             expected_j=1.0 if on == "local" else None,
         )
         self.specify(f"amount={amount}, over={over}, form={form}, granularity={granularity}")
+        self.spec = replace(self.spec, deterministic=False)  # the same only within a step
 
     @property
     def severity(self) -> float:

@@ -24,7 +24,7 @@ from botgrpo.sandbox.errors import ConfigError
 
 
 class Gaussian(ValueInjector):
-    """Adds N(0, sigma) to each token's local value; the outcome stays.
+    """Adds N(0, sigma) to each token's local value, or to the outcome where `on` says so.
 
     A draw is cut at 4 sigma, which lets the declared range be the inner one widened by 4 sigma on
     each side; a design that clips more tightly moves the mean. `rho` correlates the draws of tokens
