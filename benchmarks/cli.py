@@ -123,6 +123,9 @@ def _training(commands: object) -> None:
         "dirs", nargs="+", metavar="DIR", help="folder that `botgrpo bench` wrote; several: compare"
     )
     report.add_argument("--out", metavar="FILE", help="page (default: DIR/report.html)")
+    report.add_argument(
+        "--audit", metavar="DIR", help="of the designs' rewards: did it say what training does?"
+    )
 
     train = _command(commands, "train", "train", "one run of training")
     _config_argument(train)

@@ -69,8 +69,16 @@ def report(arguments: Namespace) -> int:
     result = merged.load(arguments.dirs)
     several = len(arguments.dirs) > 1
     default = result.folder / "compared.html" if several else None
-    path = write_report(result, Path(arguments.out) if arguments.out else default)
+    found = None
+    if arguments.audit:
+        from botgrpo.benchmarks.report import relation
+        from botgrpo.benchmarks.report.analysis import analyse
+
+        found = relation.relate(analyse(result), relation.load_audit(arguments.audit))
+    path = write_report(result, Path(arguments.out) if arguments.out else default, found)
     print(verdict_text(result))
+    for sentence in relation.sentences(found) if found else ():
+        print(f"  {sentence}")
     print(f"\nReport: {path}")
     return 0
 

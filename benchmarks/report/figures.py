@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from botgrpo.benchmarks.report.analysis import Analysis, Curve
+from botgrpo.benchmarks.report.plane import HEAD, plane_rows
+from botgrpo.benchmarks.report.relation import Relation
 from botgrpo.benchmarks.report.svg import visible
 from botgrpo.benchmarks.report.tokens import Browser
 from botgrpo.benchmarks.stats import Floats, Verdict
@@ -21,6 +23,7 @@ def write_figures(
     curves: Iterable[tuple[str, Curve]],
     mixes: Iterable[tuple[str, Sequence[int], dict[str, Floats]]],
     browser: Browser,
+    relation: Relation | None = None,
 ) -> list[Path]:
     """Write all tables and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -75,6 +78,8 @@ def write_figures(
         ),
         "rollout_tokens": ("arm,seed,step,rollout,token,text_json,values", _tokens(browser)),
     }
+    if relation:
+        tables["plane"] = (HEAD, plane_rows(relation))
     return [_write(folder / f"{name}.csv", head, rows) for name, (head, rows) in tables.items()]
 
 

@@ -17,6 +17,8 @@ from botgrpo.benchmarks.report.analysis import Analysis, Curve, analyse, curve_o
 from botgrpo.benchmarks.report.document import environment, static, write_page
 from botgrpo.benchmarks.report.figures import write_figures
 from botgrpo.benchmarks.report.mix import verdict_classes, verdict_mix
+from botgrpo.benchmarks.report.plane import plane_chart, plane_rows
+from botgrpo.benchmarks.report.relation import Relation, sentences
 from botgrpo.benchmarks.report.tokens import LEVELS, VIEWS, build_browser
 from botgrpo.benchmarks.report.words import bounds, headline, signed
 from botgrpo.benchmarks.results import SuiteResult
@@ -39,11 +41,14 @@ class Figure:
     rows: Sequence[Sequence[str]]
 
 
-def write_report(suite: SuiteResult, page: Path | None = None) -> Path:
+def write_report(
+    suite: SuiteResult, page: Path | None = None, relation: Relation | None = None
+) -> Path:
     """Build the page and the CSV files; returns the page's path.
 
     Args:
         page: where it goes, the CSV files into a folder of its name; None: into the suite's folder.
+        relation: where the designs stand by an audit of their rewards.
 
     Raises:
         ConfigError: a file of a cell is malformed.
@@ -56,7 +61,7 @@ def write_report(suite: SuiteResult, page: Path | None = None) -> Path:
     mixes = [(arm, *mix) for arm in suite.arms if (mix := verdict_mix(suite, arm))]
     named = [(m, c) for m, group in curves.items() for c in group]
     named += [("training reward", c) for c in training]
-    write_figures(figures, analysis, named, mixes, browser)
+    write_figures(figures, analysis, named, mixes, browser, relation)
     primary = curves.pop(suite.metric, [])
     pages = environment()
     pages.globals.update(signed=signed, bounds=bounds, colour=charts.colour)
@@ -71,6 +76,8 @@ def write_report(suite: SuiteResult, page: Path | None = None) -> Path:
         arrivals=_arrivals(analysis),
         mixes=[_mix(arm, i, steps, shares) for i, (arm, steps, shares) in enumerate(mixes)],
         mix_legend=_mix_legend(mixes),
+        plane=_plane(relation, analysis) if relation else None,
+        relation=sentences(relation) if relation else [],
         browser=browser,
         views=VIEWS,
         levels=range(1, LEVELS + 1),
@@ -207,6 +214,23 @@ def _arrivals(analysis: Analysis) -> Figure | None:
         "Arrow: not there when training ended; such runs are kept as censored."
     )
     return Figure(title, note, wide, narrow, ["design", "seed", "step"], table)
+
+
+def _plane(relation: Relation, analysis: Analysis) -> Figure | None:
+    if not relation.placed:
+        return None
+    base = analysis.baseline.auc_mean
+
+    def draw(width: int, id: str) -> Markup:
+        return plane_chart(relation, baseline=base, width=width, id=id)
+
+    rows = [[name, *(f"{value:.3f}" for value in row)] for name, *row in plane_rows(relation)]
+    note = "Blue learned more than the baseline, orange less; stronger is further away."
+    note += "".join(f" Not on the plane: {line}." for line in relation.left_out)
+    head = ["design", "stability", "bits a rollout", "area under the curve"]
+    return Figure(
+        "Stability, richness and what was learned", note, *_both(draw, "plane"), head, rows
+    )
 
 
 def _mix(arm: str, index: int, steps: Sequence[int], shares: dict[str, Floats]) -> Figure:
