@@ -23,7 +23,7 @@ from botgrpo.sandbox.errors import ConfigError
 
 
 class Offset(ValueInjector):
-    """Null test: adds one draw of N(0, amount) to all values of a group; advantages must not change.
+    """Null test: adds a draw of N(0, amount) to all values of a group; advantages must not change.
 
     A method whose learning curve moves under it does not compare within the group.
     """
