@@ -195,10 +195,10 @@ class Laboratory:
         return (word == "lower" and lower) or (word == "higher" and higher)
 
 
-def measure(sets: int, kinds: Sequence[str]) -> dict[tuple[str, str], Tally]:
+def measure(sets: int, kinds: Sequence[str], first: int = 0) -> dict[tuple[str, str], Tally]:
     """(kind, strength) -> what was noticed over so many sets; clean rewards under "clean"."""
     tallies: dict[tuple[str, str], Tally] = {}
-    for seed in range(sets):
+    for seed in range(first, first + sets):
         laboratory = Laboratory(seed)
         for blame in get_args(Blame):
             laboratory.audit(Known(blame), tallies.setdefault(("clean", blame), Tally()))
@@ -207,7 +207,7 @@ def measure(sets: int, kinds: Sequence[str]) -> dict[tuple[str, str], Tally]:
             for x in strengths:
                 tally = tallies.setdefault((kind, f"{parameter}={x:g}"), Tally())
                 laboratory.audit(make(Known("all"), x, laboratory.items), tally)
-        print(f"set {seed + 1} of {sets}", flush=True)
+        print(f"set {seed - first + 1} of {sets}", flush=True)
     return tallies
 
 
@@ -242,6 +242,13 @@ def table(tallies: dict[tuple[str, str], Tally]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sets", type=int, default=10, metavar="N", help="sets of rollouts")
+    parser.add_argument(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of the first set; limits were set on 0 to 9",
+    )
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="only these")
     parser.add_argument("--write", metavar="R.jsonl", help="only write one labelled set, and stop")
     arguments = parser.parse_args()
@@ -249,7 +256,7 @@ def main() -> int:
         write_records(arguments.write, map(labelled_to_json, labelled_set(0)))
         return 0
     began = time.perf_counter()
-    tallies = measure(arguments.sets, arguments.kind or list(KINDS))
+    tallies = measure(arguments.sets, arguments.kind or list(KINDS), arguments.seed)
     size = f"{PROMPTS} prompts x {GROUP} rollouts, {PASSES} passes"
     print(f"\n{arguments.sets} sets of {size}, {time.perf_counter() - began:.0f} s\n")
     print(table(tallies))
