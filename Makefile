@@ -20,7 +20,7 @@ help:
 	@echo 'make quickstart  a comparison of three reward designs on the micro policy, with a report'
 	@echo 'make test        the core tests, minutes'
 	@echo 'make test-all    everything this machine can run; lists what it cannot, and why'
-	@echo 'make test-adapters  against TRL, verl, Ray, math-verify and rliable, in environments of their own (part of test-all)'
+	@echo 'make test-adapters  against TRL, verl, Ray, vLLM, math-verify and rliable, in environments of their own (part of test-all)'
 	@echo 'make check       formatting, lint, types'
 	@echo 'make env-NAME    .envs/NAME for trl, verl, vllm (CPU), math (math-verify) or stats (rliable), apart from the core'
 	@echo 'make clean       removes the environments and caches; results in runs/ stay'
@@ -45,15 +45,16 @@ test-all: setup
 	.venv/bin/botgrpo models fetch smollm2-135m || \
 	  echo 'test-all: no 135M model; its tests are listed below as skipped'
 	$(PY) -m pytest
-	@if $(MAKE) env-trl env-verl env-math env-stats; then $(MAKE) test-adapters; else \
-	  echo 'test-all: TRL, verl, math-verify or rliable cannot be installed here (see above); skipped: make test-adapters'; \
+	@if $(MAKE) env-trl env-verl env-vllm env-math env-stats; then $(MAKE) test-adapters; else \
+	  echo 'test-all: TRL, verl, vLLM, math-verify or rliable cannot be installed here (see above); skipped: make test-adapters'; \
 	  test -z "$${BOTGRPO_REQUIRE:-}"; \
 	fi
 
-# Against the code of TRL, verl, Ray, math-verify, rliable and lifelines, in environments of their own, kept between runs.
-test-adapters: env-trl env-verl env-math env-stats
+# Against the code of TRL, verl, Ray, vLLM, math-verify, rliable and lifelines, in environments of their own, kept between runs.
+test-adapters: env-trl env-verl env-vllm env-math env-stats
 	.envs/trl/bin/python -m pytest tests/test_adapters_trl.py tests/test_adapters_scoring.py
 	.envs/verl/bin/python -m pytest tests/test_adapters_verl.py tests/test_benchmarks_ray.py
+	.envs/vllm/bin/python -m pytest tests/test_trainer_vllm.py
 	.envs/math/bin/python -m pytest tests/test_rewards_math_verify.py
 	.envs/stats/bin/python -m pytest tests/test_benchmarks_stats_peers.py
 

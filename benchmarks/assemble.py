@@ -120,6 +120,7 @@ def policy(folder: Path, config: Config) -> Policy:
 def check(config: Config, *, where: str, weights: bool = True) -> None:
     """Everything that can be known to be wrong before a model is loaded; `weights`: its place."""
     from botgrpo.trainer.algorithms import algorithm
+    from botgrpo.trainer.engines import choice
 
     try:
         task(config.task)
@@ -131,6 +132,7 @@ def check(config: Config, *, where: str, weights: bool = True) -> None:
                 f"optim.minibatches is {config.optim.minibatches}; a step has {rollouts} rollouts, "
                 "and each minibatch needs one"
             )
+        choice.require(config)
         if config.policy.lora:
             from botgrpo.trainer import lora
 

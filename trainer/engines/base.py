@@ -8,6 +8,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from botgrpo.sandbox.errors import ConfigError, RunFailed
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -64,3 +66,29 @@ def uniforms(keys: Sequence[int], n: int, seed: int) -> np.ndarray:
     return np.stack(
         [np.random.Generator(np.random.Philox(key=[seed, key])).random(n) for key in keys]
     )
+
+
+def require_room(prompt_ids: Sequence[Sequence[int]], new_tokens: int, limit: int | None) -> int:
+    """Tokens of the longest prompt; ConfigError where it and a completion exceed `limit`."""
+    width = max(len(ids) for ids in prompt_ids)
+    if limit is not None and width + new_tokens > limit:
+        raise ConfigError(
+            f"prompt of {width} tokens and {new_tokens} new ones exceed the model's {limit} "
+            "positions; lower sampling.max_new_tokens"
+        )
+    return width
+
+
+def request_seed(seed: int, key: int) -> int:
+    """One number of 63 bits from (seed, key), for engines that draw by themselves."""
+    return int(np.random.Philox(key=[seed, key]).random_raw()) >> 1
+
+
+def checked(logps: np.ndarray) -> np.ndarray:
+    """Log-probabilities as they are; RunFailed where one is not finite."""
+    if not np.isfinite(logps).all():
+        raise RunFailed(
+            "the policy's probabilities are not finite: its weights have overflowed. The last "
+            "checkpoint is intact: lower optim.learning_rate and go on with --resume"
+        )
+    return logps

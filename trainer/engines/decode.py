@@ -13,8 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from botgrpo.sandbox.errors import ConfigError, RunFailed
-from botgrpo.trainer.engines.base import Ended, Sample, Sampling, uniforms
+from botgrpo.trainer.engines.base import Ended, Sample, Sampling, checked, require_room, uniforms
 
 # copying the cache costs about two steps: compact when it saves at least a tenth of the rows
 COMPACT_BELOW = 0.9
@@ -66,12 +65,7 @@ class InProcess:
 
         Raises ConfigError where prompt and completion go beyond `limit` positions.
         """
-        width = max(len(ids) for ids in prompt_ids)
-        if limit is not None and width + new_tokens > limit:
-            raise ConfigError(
-                f"prompt of {width} tokens and {new_tokens} new ones exceed the model's {limit} "
-                "positions; lower sampling.max_new_tokens"
-            )
+        width = require_room(prompt_ids, new_tokens, limit)
         pads = [width - len(ids) for ids in prompt_ids]
         rows = [[self.pad_id] * n + list(ids) for n, ids in zip(pads, prompt_ids, strict=True)]
         return torch.tensor(rows, device=device), torch.tensor(pads, device=device)
@@ -158,12 +152,7 @@ def sample(logits_B_V: Tensor, draw_B: Tensor, temperature: float) -> tuple[Tens
 
 
 def _samples(ids_B_T: Tensor, logps_B_T: Tensor, end_ids: Tensor) -> list[Sample]:
-    ids, logps = ids_B_T.cpu().numpy(), logps_B_T.float().cpu().numpy()
-    if not np.isfinite(logps).all():
-        raise RunFailed(
-            "the policy's probabilities are not finite: its weights have overflowed. The last "
-            "checkpoint is intact: lower optim.learning_rate and go on with --resume"
-        )
+    ids, logps = ids_B_T.cpu().numpy(), checked(logps_B_T.float().cpu().numpy())
     ends = set(end_ids.tolist())
     samples = []
     for row, logp in zip(ids, logps, strict=True):
