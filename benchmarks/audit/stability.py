@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from botgrpo.benchmarks.audit.bounded import bounded_figures
 from botgrpo.benchmarks.audit.estimate import (
     Estimate,
     Statistic,
@@ -19,7 +20,7 @@ from botgrpo.benchmarks.audit.estimate import (
     ratio,
     unknown,
 )
-from botgrpo.benchmarks.audit.figure import NO_LABELS, NO_TOKENS, ONE_PASS, Figure
+from botgrpo.benchmarks.audit.figure import NO_LABELS, NO_TOKENS, ONE_PASS, Figure, Good
 from botgrpo.benchmarks.audit.observe import Observed
 from botgrpo.benchmarks.stability import disagreement
 from botgrpo.benchmarks.stats import Floats
@@ -58,12 +59,12 @@ def stability_figures(seen: Observed, earlier: Mapping[str, float] | None = None
                 "zero", "mean change of the same rollouts, in deviations of the outcome"),
         _figure("drift_local", "token values: drift", _local_drift(seen), "zero",
                 "the same for the mean value of a rollout's tokens"),
-        *_extremes(seen),
+        *bounded_figures(seen),
     ]  # fmt: skip
 
 
-def _figure(key: str, title: str, value: Estimate, good: str, note: str) -> Figure:
-    return Figure(key, title, "stability", value, good, note)  # type: ignore[arg-type]
+def _figure(key: str, title: str, value: Estimate, good: Good, note: str) -> Figure:
+    return Figure(key, title, "stability", value, good, note)
 
 
 def icc_statistic(tables: list[tuple[int, Floats]], n_prompts: int) -> Statistic:
@@ -266,46 +267,3 @@ def _local_drift(seen: Observed) -> Estimate:
         if local is not None and (known := ~np.isnan(local).any(axis=0)).any():
             means[:, i] = local[:, known].mean(axis=1)
     return _drift(seen, means)
-
-
-def _extremes(seen: Observed) -> list[Figure]:
-    """Largest values and how sums grow; properties of a file, so without intervals."""
-    outcome = np.abs(seen.outcome_N_R[~np.isnan(seen.outcome_N_R)])
-    top = point(float(outcome.max())) if outcome.size else unknown("nothing was scored")
-    figures = [_figure("largest_outcome", "largest |outcome|", top, "", "over all passes")]
-    known = [local[:, ~np.isnan(local).any(axis=0)] for local in seen.local_R if local is not None]
-    known = [k for k in known if k.size]
-    if not known:
-        none = unknown(NO_TOKENS)
-        return [
-            *figures,
-            _figure("largest_sum", "largest |sum of token values|", none, "", ""),
-            _figure("tail", "largest token value over the 99th percentile", none, "low", ""),
-            _figure("sum_growth", "growth of sums with length", none, "", ""),
-        ]
-    sums, lengths = (np.concatenate(each) for each in zip(
-        *((k.sum(axis=1), np.full(len(k), k.shape[1])) for k in known), strict=True
-    ))  # fmt: skip
-    size = np.abs(np.concatenate([k.ravel() for k in known]))
-    size = size[size > 1e-12]
-    tail = (
-        point(float(size.max() / np.quantile(size, 0.99)))
-        if size.size
-        else unknown("every token value is 0")
-    )
-    moving = np.abs(sums) > 1e-12
-    x, y = np.log(lengths[moving]), np.log(np.abs(sums[moving]))
-    slope = (
-        point(float(np.cov(x, y)[0, 1] / x.var(ddof=1)))
-        if moving.sum() > 9 and x.std() > 0.05
-        else unknown("lengths hardly differ, or sums are 0")
-    )
-    return [
-        *figures,
-        _figure("largest_sum", "largest |sum of token values|", point(float(np.abs(sums).max())),
-                "", "what a method that sums over tokens would see"),
-        _figure("tail", "largest token value over the 99th percentile", tail, "low",
-                "of the values that are not 0; far above 1 says that rare ones rule"),
-        _figure("sum_growth", "growth of sums with length", slope, "",
-                "slope of log |sum| on log tokens; 1 where every token adds its part"),
-    ]  # fmt: skip
