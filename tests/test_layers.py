@@ -25,7 +25,7 @@ HOMES = {
     "torch": ("rewards/prm.py", "trainer/", "benchmarks/"),
     "trackio": ("trainer/trackers.py",),
     "transformers": ("rewards/prm.py", "trainer/", "benchmarks/"),
-    "trl": ("trainer/adapters/trl.py", "benchmarks/parity_trl.py"),
+    "trl": ("trainer/adapters/trl.py", "benchmarks/parity_trl.py", "benchmarks/speed_sides.py"),
     "verl": ("trainer/adapters/verl.py", "benchmarks/parity_verl.py"),
     "vllm": ("trainer/engines/vllm.py",),
     "wandb": ("trainer/trackers.py",),

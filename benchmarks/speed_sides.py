@@ -1,0 +1,280 @@
+"""One side of `speed_trl`, in a process of its own so that its peak memory is its own.
+
+    python -m botgrpo.benchmarks.speed_sides SIDE '{"rollouts": 32, "tokens": 64, ...}'
+
+Prints one line of JSON. All sides take the same prompts of the React task and the same folder, draw
+the same number of tokens whatever a completion says, and warm up with `WARM` tokens first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from botgrpo.rewards.base import RewardSpec, Rollout, Score
+
+GROUP = 8  # rollouts of a prompt
+MICRO_ROWS = 8  # rollouts in one forward pass of TRL; about what ours takes in MICRO_TOKENS
+MICRO_TOKENS = 2048
+WARM = 4
+GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The work of one measurement; `dtype` is float32 or bfloat16 (products, not weights)."""
+
+    model: str
+    rollouts: int
+    tokens: int
+    dtype: str
+
+    @property
+    def items(self) -> list[Any]:
+        from botgrpo.benchmarks import assemble
+
+        return list(assemble.task("react").train_items(0)[: self.rollouts // GROUP])
+
+    def policy(self) -> Any:
+        from botgrpo.trainer.config import PolicyConfig
+        from botgrpo.trainer.policy import load_policy
+
+        return load_policy(Path(self.model), PolicyConfig(model=self.model, device="cpu"))
+
+
+def letters(text: str) -> float:
+    """A reward that costs nothing and differs between rollouts: the share of one letter."""
+    return text.count("e") / max(len(text), 1)
+
+
+class Letters:
+    """`letters` as ours."""
+
+    spec = RewardSpec("speed.letters", "1", (0.0, 1.0), (0.0, 0.0))
+
+    async def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
+        return [Score(r.id, letters(r.completion), "ok") for r in rollouts]
+
+
+@dataclass
+class Prompts:
+    """The job's prompts as a task."""
+
+    job: Job
+    name: str = "speed"
+    judge: str = "speed.letters"
+    metrics: tuple[str, ...] = ()
+
+    def train_items(self, seed: int) -> list[Any]:
+        return self.job.items
+
+    def eval_items(self, n: int) -> list[Any]:
+        return self.job.items[:n]
+
+    def corpus(self, n: int, seed: int, corruption_rate: float) -> list[Any]:
+        return []
+
+
+def ours(job: Job) -> dict[str, float]:
+    """A whole step of our loop: draw, score, update."""
+    from botgrpo.trainer import config as configs
+    from botgrpo.trainer.loop import Run
+
+    policy = dataclasses.replace(job.policy(), end_ids=())
+    found: dict[str, float] = {}
+    for tokens in (WARM, job.tokens):
+        config = configs.parse(
+            {
+                "name": "speed",
+                "task": "react",
+                "algorithm": "grpo",
+                "policy": {
+                    "model": job.model,
+                    "generate_dtype": job.dtype,
+                    "update_dtype": job.dtype,
+                },
+                "reward": {"outcomes": {"speed.letters": 1.0}},
+                "sampling": {"prompts": job.rollouts // GROUP, "max_new_tokens": tokens},
+                "optim": {"learning_rate": 1e-6, "microbatch_tokens": MICRO_TOKENS},
+                "run": {"steps": 1, "eval_prompts": 1, "log_rollouts": 0},
+            },
+            "speed",
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            out = Path(folder)
+            Run(config, policy, Prompts(job), Letters(), Letters(), out).train(resume=False)
+            found = json.loads((out / "metrics.jsonl").read_text())
+    if found["num_tokens"] != job.rollouts * job.tokens or not found["grad_norm"]:
+        raise RuntimeError(f"our step was no whole step: {found}")
+    parts = {p: found[f"time/{p}_s"] for p in ("generate", "score", "update")}
+    return {
+        "step_s": sum(parts.values()),
+        "generate_s": parts["generate"],
+        "update_s": parts["update"],
+    }
+
+
+def trl(job: Job) -> dict[str, float]:
+    """A whole step of TRL's GRPOTrainer, its optimiser's step included."""
+    import trl
+    from datasets import Dataset
+    from transformers import TrainerCallback
+
+    clock: dict[str, float] = {}
+
+    class Clock(TrainerCallback):  # type: ignore[misc]
+        def on_step_begin(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
+            tokens = WARM if state.global_step == 0 else job.tokens
+            for name in ("max_new_tokens", "min_new_tokens"):
+                setattr(trainer.generation_config, name, tokens)
+            clock["began"], clock["generate_s"] = time.perf_counter(), 0.0
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            clock["step_s"] = time.perf_counter() - clock["began"]
+
+    def reward(completions: Any, completion_ids: Any, **_: Any) -> list[float]:
+        clock["tokens"] = sum(map(len, completion_ids))
+        return [letters(c[0]["content"]) for c in completions]
+
+    chats = [{"prompt": [{"role": "user", "content": item.prompt}]} for item in job.items]
+    with tempfile.TemporaryDirectory() as folder:
+        args = trl.GRPOConfig(
+            folder,
+            per_device_train_batch_size=MICRO_ROWS,
+            gradient_accumulation_steps=job.rollouts // MICRO_ROWS,
+            num_generations=GROUP,
+            max_completion_length=job.tokens,
+            generation_kwargs={"min_new_tokens": job.tokens},
+            model_init_kwargs={"dtype": "float32"},
+            gradient_checkpointing=False,  # slower with it, and ours goes without
+            bf16=job.dtype == "bfloat16",
+            use_cpu=True,
+            beta=0.0,
+            loss_type="grpo",
+            learning_rate=1e-6,
+            max_steps=2,
+            save_strategy="no",
+            report_to="none",
+            disable_tqdm=True,
+        )
+        trainer: Any = trl.GRPOTrainer(
+            job.model,
+            reward_funcs=reward,
+            args=args,
+            train_dataset=Dataset.from_list(chats),
+            callbacks=[Clock()],
+        )
+        generate = trainer._generate
+
+        def timed(*arguments: Any) -> Any:
+            began = time.perf_counter()
+            result = generate(*arguments)
+            clock["generate_s"] += time.perf_counter() - began
+            return result
+
+        trainer._generate = timed
+        trainer.train()
+    if clock["tokens"] != job.rollouts * job.tokens:
+        raise RuntimeError(f"TRL's step was no whole step: {clock}")
+    return {
+        "step_s": clock["step_s"],
+        "generate_s": clock["generate_s"],
+        "update_s": clock["step_s"] - clock["generate_s"],
+    }
+
+
+def drawn(job: Job, generate: Callable[[int], int]) -> dict[str, float]:
+    """Seconds and tokens of one generation, after one that warms up."""
+    generate(WARM)
+    began = time.perf_counter()
+    tokens = generate(job.tokens)
+    return {"generate_s": time.perf_counter() - began, "tokens": float(tokens)}
+
+
+def engine(job: Job, kind: str) -> dict[str, float]:
+    """One of our engines by itself."""
+    from botgrpo.trainer import config as configs
+    from botgrpo.trainer.engines.base import Sampling
+    from botgrpo.trainer.engines.choice import engine_of
+
+    policy = dataclasses.replace(job.policy(), end_ids=())
+    data = {
+        "name": "speed",
+        "task": "react",
+        "policy": {"model": job.model, "generate_dtype": job.dtype},
+        "reward": {"outcomes": {"speed.letters": 1.0}},
+        "engine": {"kind": kind, "memory_gib": 2.0},
+    }
+    made = engine_of(configs.parse(data, "speed"), policy)
+    prompts = [policy.prompt_ids(item.prompt) for item in job.items]
+
+    def generate(tokens: int) -> int:
+        samples = made.generate(prompts, GROUP, range(job.rollouts), Sampling(tokens))
+        return sum(len(s.token_ids) for s in samples)
+
+    return drawn(job, generate)
+
+
+def native(job: Job) -> dict[str, float]:
+    """Our own decoding."""
+    return engine(job, "native")
+
+
+def vllm(job: Job) -> dict[str, float]:
+    """vLLM through our engine, log-probabilities included; runs in .envs/vllm."""
+    return engine(job, "vllm")
+
+
+def transformers(job: Job) -> dict[str, float]:
+    """`generate` of transformers in the job's type, without log-probabilities."""
+    import torch
+
+    policy = job.policy()
+    model = policy.model.to(getattr(torch, job.dtype))
+    model.config.use_cache = True
+    tokenizer = policy.tokenizer
+    tokenizer.padding_side = "left"
+    prompts = [{"input_ids": policy.prompt_ids(item.prompt)} for item in job.items]
+    batch = tokenizer.pad(prompts, return_tensors="pt")
+
+    def generate(tokens: int) -> int:
+        with torch.no_grad():
+            ids = model.generate(
+                **batch,
+                do_sample=True,
+                top_k=0,
+                top_p=1.0,
+                temperature=1.0,
+                num_return_sequences=GROUP,
+                min_new_tokens=tokens,
+                max_new_tokens=tokens,
+            )
+        return int(ids.shape[0] * (ids.shape[1] - batch["input_ids"].shape[1]))
+
+    return drawn(job, generate)
+
+
+SIDES = {f.__name__: f for f in (ours, trl, native, transformers, vllm)}
+
+
+def main() -> None:
+    side, job = SIDES[sys.argv[1]], Job(**json.loads(sys.argv[2]))
+    # what libraries print on the way is not the answer
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    found = side(job)
+    found["peak_gib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / GIB
+    print(json.dumps(found), file=answer, flush=True)
+
+
+if __name__ == "__main__":
+    main()
