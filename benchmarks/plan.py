@@ -284,7 +284,12 @@ def _memory_lines(config: Config, found: Footprint, has: float) -> list[str]:
         _Line("gradients", found.gradients, f"of {found.trained:,} that learn"),
         _Line("optimizer", found.optimizer, "AdamW: two moments"),
         _Line("reference", found.reference, "the run's first weights, for optim.kl"),
-        _Line("decoding", found.decoding, f"a copy of the weights in {policy.generate_dtype}"),
+        _Line(
+            "decoding",
+            found.decoding,
+            f"a copy of the weights in {policy.generate_dtype}"
+            + (", and vLLM's KV cache" if config.engine.kind == "vllm" else ""),
+        ),
         _Line("KV cache", found.cache, f"{found.rows} rollouts x {found.width} tokens, generation"),
         _Line("drawing", found.drawing, "one token's probabilities in all rollouts, generation"),
         _Line(
@@ -309,7 +314,7 @@ def _time_lines(config: Config, folder: Path, found: Footprint) -> list[str]:
     pace = measure(config, folder, found)
     return [
         "time         measured now, on two layers of its width; completions at the cap, scoring "
-        "left out",
+        "left out" + ("" if config.engine.kind == "native" else "; drawn by the native engine"),
         f"  a step       at most {duration(pace.generate_s + pace.update_s)}: "
         f"{duration(pace.generate_s)} to generate, {duration(pace.update_s)} to update",
         f"  the run      at most {duration(whole_s(config, found, pace))} on this machine",

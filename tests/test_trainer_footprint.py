@@ -79,6 +79,18 @@ def test_weights_cache_and_optimiser_are_those_of_a_run(folder: Path) -> None:
     )
 
 
+def test_what_vllm_holds_is_there_all_the_time_and_what_a_server_holds_is_not_here(
+    folder: Path,
+) -> None:
+    native = fp.footprint(tiny_config(), folder, prompt_tokens=10)
+    sets = {"engine__kind": "vllm", "engine__memory_gib": 0.5}
+    inside = fp.footprint(tiny_config(**sets), folder, prompt_tokens=10)
+    assert inside.decoding == native.parameters * 4 + 2**29 and inside.cache == 0
+    sets = {"engine__kind": "vllm-server", "engine__url": "'http://localhost'"}
+    outside = fp.footprint(tiny_config(**sets), folder, prompt_tokens=10)
+    assert outside.decoding == outside.cache == outside.drawing == 0
+
+
 def test_with_adapters_only_they_need_gradients(folder: Path) -> None:
     pytest.importorskip("peft")
     config = tiny_config(policy__lora__rank=2, policy__update_dtype="bfloat16", optim__kl=0.1)

@@ -78,6 +78,15 @@ def footprint(config: Config, folder: Path, prompt_tokens: int) -> Footprint:
     micro_rows = min(rows, max(1, config.optim.microbatch_tokens // width))
     head = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
     kv_heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
+    kind, copied = config.engine.kind, parameters * decode_bytes
+    cache = 2 * rows * width * shape.num_hidden_layers * kv_heads * head * decode_bytes
+    drawing = rows * shape.vocab_size * DRAWN_BYTES
+    if kind == "vllm":  # its cache is taken once and stays
+        copied, cache = copied + int(config.engine.memory_gib * 2**30), 0
+    elif kind == "vllm-server":
+        copied = cache = drawing = 0
+    elif in_place and not supports(model):
+        copied = 0
     logits = min(
         micro_rows * sampling.max_new_tokens * shape.vocab_size,
         max(CHUNK_ELEMENTS, shape.vocab_size),
@@ -94,9 +103,9 @@ def footprint(config: Config, folder: Path, prompt_tokens: int) -> Footprint:
         gradients=learned,
         optimizer=2 * learned,
         reference=weights if config.optim.kl and policy.lora is None else 0,
-        decoding=0 if in_place and not supports(model) else parameters * decode_bytes,
-        cache=2 * rows * width * shape.num_hidden_layers * kv_heads * head * decode_bytes,
-        drawing=rows * shape.vocab_size * DRAWN_BYTES,
+        decoding=copied,
+        cache=cache,
+        drawing=drawing,
         activations=activations(model_config, config, micro_rows, width),
         logits=logits * LOGIT_BYTES,
     )
