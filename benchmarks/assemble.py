@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 TASKS = {
     "react": "botgrpo.benchmarks.tasks.react:ReactTask",
+    "react_apps": "botgrpo.benchmarks.tasks.react_apps:ReactAppsTask",
     "aime": "botgrpo.benchmarks.tasks.aime:AimeTask",
     "aime_micro": "botgrpo.benchmarks.tasks.aime_micro:AimeMicroTask",
 }

@@ -102,8 +102,8 @@ def faults(line: str) -> tuple[Fault, ...]:
         if re.search(pattern, line)
     ]
     if closing := re.search(r"</(\w+)>$", line):
-        tag = closing.group(1)
-        found.append(Fault("tag_mismatch", line[: closing.start()] + f"</{OTHER_TAG[tag]}>"))
+        other = OTHER_TAG.get(closing.group(1), "div")
+        found.append(Fault("tag_mismatch", line[: closing.start()] + f"</{other}>"))
     if line.startswith("import "):
         found += [
             Fault("hook_misspelt", line, (good, bad)) for good, bad in HOOKS.items() if good in line
