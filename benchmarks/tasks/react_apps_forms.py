@@ -232,7 +232,7 @@ const found = ((Number(amount) || 0) * @factor@).toFixed(1);
                 "do": fills(**{f"Amount_in_{source}": str(amount)}),
                 "then": {"texts": [f"{amount} {source} are {amount * factor:.1f} {target}"]},
             },
-            {"do": clicks("Reset"), "then": {"texts": [f"1 {source} are"]}},
+            {"do": clicks("Reset"), "then": {"texts": [f"1 {source} are {factor:.1f}"]}},
         ),
     )
 
