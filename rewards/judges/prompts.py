@@ -25,6 +25,7 @@ class Prompt:
         system: the judge's instructions; what fences mean is added to them.
         request: the request, with `$name` for each text that is put in.
         form: the form of the answer, or None for one token.
+        pictures: what is said before each picture that goes along, after the request.
     """
 
     name: str
@@ -32,17 +33,27 @@ class Prompt:
     system: str
     request: str
     form: type[BaseModel] | None = None
+    pictures: tuple[str, ...] = ()
 
-    def fill(self, **texts: str) -> Question:
-        """The question. A candidate's text comes in through `fence`; nothing in it is a hole."""
-        request = Template(self.request).substitute(texts)
-        return Question(f"{self.system}\n\n{RULE}", (request,))
+    def fill(self, *pictures: bytes, **texts: str) -> Question:
+        """The question, with a picture for each of `pictures`.
+
+        A candidate's text comes in through `fence`; nothing in it is a hole.
+        """
+        parts: list[str | bytes] = [Template(self.request).substitute(texts)]
+        for caption, picture in zip(self.pictures, pictures, strict=True):
+            parts += [caption, picture]
+        return Question(f"{self.system}\n\n{RULE}", tuple(parts))
 
 
 def prompt_hash(prompts: Sequence[Prompt]) -> str:
     """SHA-256 over everything that the judge is told, the forms of its answers included."""
     said = [
-        (p.name, p.version, p.system, RULE, p.request, p.form and p.form.model_json_schema())
+        (
+            *(p.name, p.version, p.system, RULE, p.request),
+            p.form and p.form.model_json_schema(),
+            *p.pictures,
+        )
         for p in prompts
     ]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()

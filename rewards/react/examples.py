@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from botgrpo.rewards.base import Example, Rollout
@@ -86,6 +87,25 @@ def judge_examples() -> Sequence[Example]:
     )
 
 
+def vlm_examples() -> Sequence[Example]:
+    """For judges that see the page: the right answer; pages that nobody has to see; prose."""
+    return (
+        Example(_fenced("gold", _COUNTER), (0.5, 1.0), "judged"),
+        _unseen("nothing-shown", "<section>", "<section hidden>", 0.0, "blank"),
+        _unseen("undefined", "<h2>{title}</h2>", "<Heading />", -0.3, "runtime_error"),
+        _unseen("unclosed-tag", "</h2>", "</h3>", -0.3, "syntax"),
+        Example(_rollout("prose", "I would use a counter."), (-0.3, -0.3), "no_code", gold=False),
+    )
+
+
+def stack_examples(gold: tuple[float, float], broken: tuple[float, float]) -> Sequence[Example]:
+    """For stacks of rewards: the right answer, and what does not compile."""
+    return (
+        Example(_fenced("gold", _COUNTER), gold, "ok"),
+        replace(_tampered("unclosed-tag", "</h2>", "</h3>", "syntax"), outcome=broken),
+    )
+
+
 def _example(name: str, code: str, verdict: str) -> Example:
     return Example(_fenced(name, code), _RIGHT, verdict)
 
@@ -104,6 +124,12 @@ def _linted(name: str, old: str, new: str, outcome: float, verdict: str, blames:
     code = _COUNTER.replace(old, new, 1)
     assert code != _COUNTER
     return Example(_fenced(name, code), (outcome, outcome), verdict, blames, gold=False)
+
+
+def _unseen(name: str, old: str, new: str, outcome: float, verdict: str) -> Example:
+    code = _COUNTER.replace(old, new)
+    assert code != _COUNTER
+    return Example(_fenced(name, code), (outcome, outcome), verdict, gold=False)
 
 
 def _fenced(name: str, code: str) -> Rollout:
