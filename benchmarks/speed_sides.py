@@ -2,8 +2,10 @@
 
     python -m botgrpo.benchmarks.speed_sides SIDE '{"rollouts": 32, "tokens": 64, ...}'
 
-Prints one line of JSON. All sides take the same prompts of the React task and the same folder, draw
-the same number of tokens whatever a completion says, and warm up with `WARM` tokens first.
+Prints one line of JSON: seconds by the wall and by the process's own clock (`_cpu_s`, which counts
+every thread, and other programs on the machine less), peak memory. All sides take the same prompts
+of the React task and the same folder, draw the same number of tokens whatever a completion says,
+and warm up with `WARM` tokens first.
 """
 
 from __future__ import annotations
@@ -51,6 +53,23 @@ class Job:
         return load_policy(Path(self.model), PolicyConfig(model=self.model, device="cpu"))
 
 
+def now() -> tuple[float, float]:
+    """Seconds by the wall and by this process's own clock."""
+    return time.perf_counter(), time.process_time()
+
+
+def since(name: str, began: tuple[float, float]) -> dict[str, float]:
+    return {
+        f"{name}{unit}": b - a for unit, a, b in zip(("_s", "_cpu_s"), began, now(), strict=True)
+    }
+
+
+def step(found: dict[str, float]) -> dict[str, float]:
+    """A step's parts: what is not generation is the update."""
+    update = {f"update{u}": found[f"step{u}"] - found[f"generate{u}"] for u in ("_s", "_cpu_s")}
+    return {**found, **update}
+
+
 def letters(text: str) -> float:
     """A reward that costs nothing and differs between rollouts: the share of one letter."""
     return text.count("e") / max(len(text), 1)
@@ -91,6 +110,7 @@ def ours(job: Job) -> dict[str, float]:
 
     policy = dataclasses.replace(job.policy(), end_ids=())
     found: dict[str, float] = {}
+    written: dict[str, float] = {}
     for tokens in (WARM, job.tokens):
         config = configs.parse(
             {
@@ -110,17 +130,34 @@ def ours(job: Job) -> dict[str, float]:
             "speed",
         )
         with tempfile.TemporaryDirectory() as folder:
-            out = Path(folder)
-            Run(config, policy, Prompts(job), Letters(), Letters(), out).train(resume=False)
-            found = json.loads((out / "metrics.jsonl").read_text())
-    if found["num_tokens"] != job.rollouts * job.tokens or not found["grad_norm"]:
-        raise RuntimeError(f"our step was no whole step: {found}")
-    parts = {p: found[f"time/{p}_s"] for p in ("generate", "score", "update")}
-    return {
-        "step_s": sum(parts.values()),
-        "generate_s": parts["generate"],
-        "update_s": parts["update"],
-    }
+            run = Run(config, policy, Prompts(job), Letters(), Letters(), Path(folder))
+            found = _timed(run)
+            written = json.loads((run.out / "metrics.jsonl").read_text())
+    if written["num_tokens"] != job.rollouts * job.tokens or not written["grad_norm"]:
+        raise RuntimeError(f"our step was no whole step: {written}")
+    return found
+
+
+def _timed(run: Any) -> dict[str, float]:
+    """Train one step, from the draw to the engine's new weights; the evaluations are left out."""
+    draw, sync = run.engine.generate, run.engine.sync
+    found: dict[str, float] = {}
+    calls: list[tuple[float, float]] = []
+
+    def generate(*arguments: Any) -> Any:
+        calls.append(now())
+        samples = draw(*arguments)
+        if len(calls) == 2:  # before it and after it comes an evaluation
+            found.update(since("generate", calls[1]))
+        return samples
+
+    def synced() -> None:
+        sync()
+        found.update(since("step", calls[1]))
+
+    run.engine.generate, run.engine.sync = generate, synced
+    run.train(resume=False)
+    return step(found)
 
 
 def trl(job: Job) -> dict[str, float]:
@@ -129,20 +166,22 @@ def trl(job: Job) -> dict[str, float]:
     from datasets import Dataset
     from transformers import TrainerCallback
 
-    clock: dict[str, float] = {}
+    found: dict[str, float] = {}
+    began = now()
 
     class Clock(TrainerCallback):  # type: ignore[misc]
         def on_step_begin(self, args: Any, state: Any, *_: Any, **__: Any) -> None:
             tokens = WARM if state.global_step == 0 else job.tokens
             for name in ("max_new_tokens", "min_new_tokens"):
                 setattr(trainer.generation_config, name, tokens)
-            clock["began"], clock["generate_s"] = time.perf_counter(), 0.0
+            nonlocal began
+            began = now()
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            clock["step_s"] = time.perf_counter() - clock["began"]
+            found.update(since("step", began))
 
     def reward(completions: Any, completion_ids: Any, **_: Any) -> list[float]:
-        clock["tokens"] = sum(map(len, completion_ids))
+        found["tokens"] = sum(map(len, completion_ids))
         return [letters(c[0]["content"]) for c in completions]
 
     chats = [{"prompt": [{"role": "user", "content": item.prompt}]} for item in job.items]
@@ -176,28 +215,24 @@ def trl(job: Job) -> dict[str, float]:
         generate = trainer._generate
 
         def timed(*arguments: Any) -> Any:
-            began = time.perf_counter()
+            start = now()
             result = generate(*arguments)
-            clock["generate_s"] += time.perf_counter() - began
+            found.update(since("generate", start))
             return result
 
         trainer._generate = timed
         trainer.train()
-    if clock["tokens"] != job.rollouts * job.tokens:
-        raise RuntimeError(f"TRL's step was no whole step: {clock}")
-    return {
-        "step_s": clock["step_s"],
-        "generate_s": clock["generate_s"],
-        "update_s": clock["step_s"] - clock["generate_s"],
-    }
+    if found["tokens"] != job.rollouts * job.tokens:
+        raise RuntimeError(f"TRL's step was no whole step: {found}")
+    return step(found)
 
 
 def drawn(job: Job, generate: Callable[[int], int]) -> dict[str, float]:
     """Seconds and tokens of one generation, after one that warms up."""
     generate(WARM)
-    began = time.perf_counter()
+    began = now()
     tokens = generate(job.tokens)
-    return {"generate_s": time.perf_counter() - began, "tokens": float(tokens)}
+    return {**since("generate", began), "tokens": float(tokens)}
 
 
 def engine(job: Job, kind: str) -> dict[str, float]:

@@ -1,13 +1,15 @@
 """Our trainer beside TRL's, on the same work:  .envs/trl/bin/python -m botgrpo.benchmarks.speed_trl
 
 SmolLM2-135M learns whole. Sides take turns, each measurement in a process of its own; printed are
-medians over the rounds with their range. With `.envs/vllm` beside it generation is compared with
+medians over the rounds with their range, by the wall and, since others may use the machine, tokens
+a second of the processor. With `.envs/vllm` beside it generation is compared with
 vLLM's CPU build too. `--quick` is one round of the smaller batch. Minutes to an hour.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import importlib.util
 import json
 import os
@@ -72,8 +74,8 @@ def measure(side: str, job: Job) -> dict[str, float]:
 def table(found: Found) -> str:
     """The comparison as a Markdown table; a cell is a median and, of several rounds, the range."""
     lines = [
-        "| work | what | ours | other | times | target |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| work | what | ours | other | times | times, CPU | target |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for job in dict.fromkeys(job for job, _ in found):
         work = f"{job.rollouts} x {job.tokens}, {job.dtype}"
@@ -81,13 +83,20 @@ def table(found: Found) -> str:
             if (job, row.mine) not in found or (job, row.other) not in found:
                 continue
             mine, other = (values(found[job, side], row) for side in (row.mine, row.other))
-            a, b = statistics.median(mine), statistics.median(other)
-            times = b / a if row.unit == "GiB" else a / b
+            times = ratio(found, job, row)
+            processor = dataclasses.replace(row, quantity=row.quantity.replace("_s", "_cpu_s"))
+            by_cpu = "" if row.unit == "GiB" else f"{ratio(found, job, processor):.2f}"
             lines.append(
                 f"| {work} | {row.what}, {row.unit} | {cell(mine)} | {row.other} {cell(other)} "
-                f"| {times:.2f} | {row.target:g} |"
+                f"| {times:.2f} | {by_cpu} | {row.target:g} |"
             )
     return "\n".join(lines)
+
+
+def ratio(found: Found, job: Job, row: Row) -> float:
+    """How many times better ours is: the ratio of medians."""
+    a, b = (statistics.median(values(found[job, side], row)) for side in (row.mine, row.other))
+    return b / a if row.unit == "GiB" else a / b
 
 
 def values(measured: Sequence[dict[str, float]], row: Row) -> list[float]:
