@@ -143,7 +143,13 @@ def _training(commands: object) -> None:
     sft.add_argument("--out", metavar="DIR", help="folder of the model (default: the cache)")
 
     evaluate = _command(commands, "eval", "evaluate", "held-out rates of a run or a configuration")
-    evaluate.add_argument("target", metavar="CONFIG|DIR", help="a configuration, or a run's folder")
+    evaluate.add_argument(
+        "target", metavar="CONFIG|DIR", help="a configuration, a run's folder, or one of pictures"
+    )
+    evaluate.add_argument(
+        "--against", action="append", metavar="DIR", help="pictures: win rates by a judge"
+    )
+    evaluate.add_argument("--out", metavar="F.json", help="with --against: every match")
     evaluate.add_argument("--prompts", type=int, default=256, help="held-out prompts (default 256)")
 
     export = _group(commands, "export", "launch files that take a configuration to a cluster")
@@ -167,6 +173,9 @@ def _rewards(commands: object) -> None:
     )
     score.add_argument("--out", default="-", metavar="S.jsonl", help="default: standard output")
     score.add_argument("--html", metavar="V.html", help="a page that shows every score, offline")
+    score.add_argument(
+        "--pictures", metavar="DIR", help="the page of each prompt's first rollout, as PNG"
+    )
     score.add_argument(
         "--repeat",
         type=int,

@@ -112,6 +112,17 @@ def evaluate(arguments: Namespace) -> int:
     from botgrpo.benchmarks import training
 
     target = Path(arguments.target)
+    if arguments.against:
+        import json
+
+        from botgrpo.benchmarks import win_rates
+        from botgrpo.rewards.judges.pairwise import Pairwise
+
+        found = win_rates.run([*arguments.against, target], Pairwise())
+        if arguments.out:
+            Path(arguments.out).write_text(json.dumps(found, indent=1), encoding="utf-8")
+        print(win_rates.told(found))
+        return 0
     if target.is_dir():
         record = training.evaluate_run(target, arguments.prompts)
     else:
@@ -176,7 +187,7 @@ def score(arguments: Namespace) -> int:
             print(f"pass {number} of {arguments.repeat}", file=sys.stderr)
 
     looking: AbstractContextManager[Mapping[str, bytes]] = (
-        collecting() if arguments.html else nullcontext({})
+        collecting() if arguments.html or arguments.pictures else nullcontext({})
     )
     with looking as images:
         passes = scoring.score(reward, rollouts, arguments.repeat, progress)
@@ -185,6 +196,14 @@ def score(arguments: Namespace) -> int:
         from botgrpo.benchmarks.view import write_view
 
         write_view(arguments.html, reward.spec, rollouts, passes, images)
+    if arguments.pictures:
+        from botgrpo.benchmarks import win_rates
+        from botgrpo.rewards.judges.prompts import request_text
+
+        first = {rollout.group: rollout for rollout in reversed(rollouts)}
+        shown = {g: images[r.id] for g, r in first.items() if r.id in images}
+        prompts = {g: request_text(r.prompt) for g, r in first.items()}
+        win_rates.write(arguments.pictures, shown, prompts)
     missing = sum(s.outcome is None for s in passes[0])
     print(f"{len(rollouts)} rollouts scored, {missing} unscored", file=sys.stderr)
     if arguments.repeat > 1:
