@@ -1,8 +1,9 @@
 """How fast judging is without a model:  python -m botgrpo.benchmarks.judge_speed [PART ...]
 
 Parts: cached (10,000 judgments read again from the disk), concurrent (500 calls at once against a
-local server that stands in for the model: the wire is real, the opinions are not). Prints medians
-with the range over repeats; nothing is asserted.
+local server that stands in for the model: the wire is real, the opinions are not), faults (a fifth
+of the calls fail in ten ways, each with a wrong answer where it has one). Prints medians with the
+range over repeats; exit status 1 where a fault became a reward.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from botgrpo.benchmarks.speed import report
 from botgrpo.benchmarks.stand_in import StandIn
+from botgrpo.benchmarks.stand_in_faults import TEN, JudgeServer
 from botgrpo.rewards import Rollout, Score
 from botgrpo.rewards.react.code_judge import CodeJudge
 
@@ -33,6 +37,9 @@ export default function Counter{n}({{ title }}) {{
   );
 }}
 """
+
+
+RIGHT = 0.7  # what `opinion` comes to; the faults say 10 of 10
 
 
 def opinion(request: Mapping[str, Any]) -> str:
@@ -90,7 +97,33 @@ def concurrent(repeats: int, count: int = 500) -> None:
         print(f"{'scored of asked':42} {scored:9} of {count * repeats}")
 
 
-PARTS: dict[str, Callable[[int], None]] = {"cached": cached, "concurrent": concurrent}
+def faults(repeats: int, count: int = 1000) -> bool:
+    """Rewards where a fifth of the calls fail; whether one of them came from a fault."""
+    dice = random.Random(0)
+    wrong = lost = 0
+    seen: Counter[str] = Counter()
+    for _ in range(repeats):
+        plan = [dice.choice(TEN) if dice.random() < 0.2 else None for _ in range(3 * count)]
+        with JudgeServer(opinion, plan.__getitem__, slow_s=60.0) as server:
+            reward = CodeJudge(
+                server.url, "stand-in", cache=False, concurrency=100, timeout_s=2.0, backoff_s=0.01
+            )
+            scores = asyncio.run(reward.score(rollouts(count)))
+            seen.update(server.faults)
+        lost += sum(score.outcome is None for score in scores)
+        wrong += sum(score.outcome not in (None, RIGHT) for score in scores)
+    kinds = ", ".join(f"{name} {seen[name]}" for name in TEN)
+    print(f"{'calls that failed':42} {seen.total():9}  ({kinds})")
+    print(f"{'wrong rewards':42} {wrong:9} of {count * repeats}")
+    print(f"{'unscored, with a reason':42} {lost:9} of {count * repeats}")
+    return wrong > 0
+
+
+PARTS: dict[str, Callable[[int], bool | None]] = {
+    "cached": cached,
+    "concurrent": concurrent,
+    "faults": faults,
+}
 
 
 def main() -> int:
@@ -99,9 +132,7 @@ def main() -> int:
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART")
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    for part in arguments.parts or PARTS:
-        PARTS[part](arguments.repeats)
-    return 0
+    return int(any([PARTS[part](arguments.repeats) for part in arguments.parts or PARTS]))
 
 
 if __name__ == "__main__":
