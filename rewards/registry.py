@@ -53,6 +53,8 @@ BUILTINS: Mapping[str, str] = {
     "math.format": "botgrpo.rewards.math.format_tags:MathFormat",
     "math.steps_sympy": "botgrpo.rewards.math.steps_sympy:StepsSympy",
     "math.steps_judge": "botgrpo.rewards.math.steps_judge:StepsJudge",
+    "math.prm": "botgrpo.rewards.math.prm:MathPrm",
+    "implicit.prime": "botgrpo.rewards.implicit:ImplicitPrime",
     "noise.gaussian": "botgrpo.rewards.noise:Gaussian",
     "noise.permute_lines": "botgrpo.rewards.noise:PermuteLines",
     "noise.flip": "botgrpo.rewards.noise:Flip",
