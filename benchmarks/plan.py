@@ -256,7 +256,7 @@ def _run_lines(config: Config, folder: Path, remark: str, prompt: str) -> list[s
         f"at most {rollouts * sampling.max_new_tokens:,} tokens after prompts of at most {prompt}",
         f"steps        {run.steps}, {evaluations(config)} evaluations of {run.eval_prompts} "
         f"prompts, a checkpoint every {run.checkpoint_every}",
-        f"sandbox      {config.sandbox}",
+        f"sandbox      {config.sandbox if assemble.needs_sandbox(config) else 'none is needed'}",
         *([f"caution      {caution}"] if caution else []),
     ]
 

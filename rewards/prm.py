@@ -73,6 +73,7 @@ class Network:
             raise ConfigError(
                 f"{folder} holds no *.safetensors; pickled weights are not read, save them again"
             )
+        transformers.utils.logging.disable_progress_bar()
         verbosity = transformers.logging.get_verbosity()
         transformers.logging.set_verbosity_error()  # a head that is not the library's is expected
         try:

@@ -21,6 +21,13 @@ def test_a_run_that_fits_is_described_with_its_memory_and_time(
     assert "a step       at most" in text and "11 evaluations of 128 prompts" in text
 
 
+def test_a_plan_names_a_sandbox_only_where_something_is_run() -> None:
+    answers = plan.write(training.load_config("aime_micro", []))
+    assert "sandbox      none is needed" in answers
+    components = plan.write(training.load_config("react_micro", ["sandbox=bubblewrap"]))
+    assert "sandbox      bubblewrap" in components
+
+
 def test_a_run_that_cannot_fit_says_what_would_help_and_by_how_much() -> None:
     config = training.load_config("react_micro", ["optim.microbatch_tokens=40000"])
     with pytest.raises(ConfigError) as error:
