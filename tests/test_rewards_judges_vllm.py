@@ -6,12 +6,6 @@ What is real here: the server, its grammar, its log-probabilities and its token 
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import subprocess
-import time
-import urllib.request
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -25,11 +19,8 @@ from botgrpo.rewards.judges.question import Question
 from botgrpo.rewards.judges.settings import settings
 from botgrpo.rewards.math.steps_judge import StepsJudge
 from botgrpo.trainer.models import locate
+from vllm_server import serving
 
-PYTHON = Path(__file__).parents[1] / ".envs/vllm/bin/python"
-START_S = 600
-# Under a schema that allows white space a small model writes nothing else, up to its length limit.
-NO_BLANKS = '{"backend": "xgrammar", "disable_any_whitespace": true}'
 pytestmark = [pytest.mark.slow, pytest.mark.small]
 
 
@@ -45,40 +36,9 @@ class Opinion(BaseModel):
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory):
-    if not PYTHON.exists():
-        pytest.skip("no vLLM in .envs/vllm; next: make env-vllm")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    module = "vllm.entrypoints.openai.api_server"
-    options = ["--dtype", "bfloat16", "--enforce-eager", "--max-model-len", "2048"]
-    options += ["--structured-outputs-config", NO_BLANKS]
-    command = [str(PYTHON), "-m", module, "--model", str(locate("smollm2-135m")), *options]
-    command += ["--served-model-name", "small", "--host", "127.0.0.1", "--port", port]
-    environment = {
-        **os.environ, "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1",
-        "OMP_WAIT_POLICY": "PASSIVE",
-    }  # fmt: skip
-    log = tmp_path_factory.mktemp("vllm") / "log"
-    with log.open("wb") as out:
-        server = subprocess.Popen(command, stdout=out, stderr=out, env=environment)
-        try:
-            _wait(server, f"http://127.0.0.1:{port}/health", log)
-            yield f"http://127.0.0.1:{port}/v1"
-        finally:
-            server.terminate()
-            server.wait(60)
-
-
-def _wait(server, address, log):
-    until = time.monotonic() + START_S
-    while server.poll() is None and time.monotonic() < until:
-        try:
-            urllib.request.urlopen(address, timeout=5).close()
-            return
-        except OSError:
-            time.sleep(1)
-    pytest.fail(f"vLLM did not start: {log.read_text(errors='replace')[-2000:]}")
+    folder = tmp_path_factory.mktemp("vllm")
+    with serving(locate("smollm2-135m"), "small", folder, ["--max-model-len", "2048"]) as address:
+        yield address
 
 
 QUESTION = Question(
