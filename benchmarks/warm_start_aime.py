@@ -27,11 +27,11 @@ class AimeRecipe:
     copying nor arithmetic in 600 steps of 64.
     """
 
-    drill_steps: int = 400
+    drill_steps: int = 1000
     drill_batch: int = 64
     drill_lr: float = 3e-3
-    solutions: int = 40_000
-    solution_steps: int = 1400
+    solutions: int = 80_000
+    solution_steps: int = 3000
     solution_batch: int = 32
     solution_lr: float = 3e-3
     corruption_rate: float = CORRUPTION_RATE
