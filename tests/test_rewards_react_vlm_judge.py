@@ -210,9 +210,9 @@ def stack_opinion(request: Mapping[str, Any]) -> str:
 @pytest.mark.parametrize(
     ("name", "right", "broken"),
     [
-        ("react.compiler_linter", 1.0, -0.5),
-        ("react.no_vlm", 1.6, 0.1),
-        ("react.paper_full", 2.4, -0.2),
+        ("react.compiler_linter", 3.0, -0.5),
+        ("react.no_vlm", 3.6, 0.1),
+        ("react.paper_full", 4.4, -0.2),
     ],
 )
 def test_a_stack_adds_its_parts_up_and_logs_each(
@@ -260,3 +260,20 @@ def test_the_judge_of_pages_passes_on_its_own_examples(monkeypatch: pytest.Monke
 def test_a_weight_of_a_part_that_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"got weights of react\.visual; allowed: react\.compile"):
         build("react.compiler_linter(weights={'react.visual': 1.0})")
+
+
+def test_no_page_that_fails_outranks_one_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOTGRPO_JUDGE_URL", "http://localhost:1/v1")
+    monkeypatch.setenv("BOTGRPO_JUDGE_MODEL", "m")
+    stack = build("react.paper_full")
+    weights = list(stack.design.outcomes.values())  # type: ignore[attr-defined]
+    # mounts, ESLint, code judge, screenshot judge (which a page that fails never gets to)
+    worst_that_runs = sum(w * g for w, g in zip(weights, (1, -1, -0.3, 0), strict=True))
+    best_that_fails = sum(w * g for w, g in zip(weights, (0, 0, 1, 0), strict=True))
+    assert worst_that_runs > best_that_fails
+
+
+def test_the_weight_of_lines_reaches_every_part_and_the_bound() -> None:
+    stack = build("react.compiler_linter(w_s=0.2)")
+    assert set(stack.design.locals.values()) == {0.2}  # type: ignore[attr-defined]
+    assert stack.spec.local_range == (-0.2, 0.0)

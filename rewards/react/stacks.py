@@ -1,12 +1,15 @@
 """The paper's React reward stacks as data: what is summed into the outcome, what blames lines.
 
-    r_t = w_g G + w_s sum over blamed lines l of p_l phi(d(t, l))
+    r_t = G + w_s sum over blamed lines l of p_l phi(d(t, l))
     phi(d) = max(0, 1 - d / (w + 1)),  w = 3 lines
+    G = 3 [mounts] + ESLint's sum + code judge + screenshot judge
 
-(2610.09804, React). G is the sum of the stack's outcomes, S that of its local
-signals, each line at its own severity, clipped to [-1, 0]. The paper leaves the weights open: ours
-are 1. Every part is in the metrics by its own name, and a stack with a part that nobody could score
-is unscored.
+(2610.09804, React). S is the sum of the stack's local signals, each line at its own severity,
+clipped to [-1, 0]. The paper has a large penalty on what does not compile or render, and leaves its
+size and w_l open: with our 3 no page that fails outranks one that runs, whatever linter and judges
+say, and w_s is 1. Every part is in the metrics by its own name, and a stack with a part that nobody
+could score is unscored. One thing differs: a blank page counts as one that does not run, so the
+paper's way of hacking `compiler_linter` is closed here.
 
 | stack | outcome | lines |
 | --- | --- | --- |
@@ -29,10 +32,14 @@ from botgrpo.sandbox.errors import ConfigError
 _COMPILE, _ESLINT = "react.compile(mount=True)", "react.eslint"
 _CODE, _PAGE = "react.code_judge", "react.vlm_judge"
 _LINES = 3
+MOUNTS = 3.0  # the rest of what runs is worth -1.3 at the least, of what does not 0.7 at the most
 
 
 class _Stack(Composite):
-    """A composite whose parts are fixed; `w_g`, `w_s` and each part's weight may be replaced."""
+    """A composite whose parts are fixed.
+
+    `weights` replaces weights of single outcomes, `w_s` weighs all lines.
+    """
 
     name: ClassVar[str]
     outcomes: ClassVar[Sequence[str]]
@@ -42,24 +49,20 @@ class _Stack(Composite):
 
     def __init__(
         self,
-        w_g: float = 1.0,
         w_s: float = 1.0,
         weights: Mapping[str, float] | None = None,
         backend: str = "auto",
     ) -> None:
         given: dict[str, Any] = dict(weights or {})
-        known = dict.fromkeys((*self.outcomes, *self.locals), 1.0)
+        known = {name: MOUNTS if name == _COMPILE else 1.0 for name in self.outcomes}
         if unknown := set(given) - set(known):
             raise ConfigError(
                 f"got weights of {', '.join(sorted(unknown))}; allowed: {', '.join(known)}"
             )
-        known |= given
         design = Design(
-            {name: known[name] for name in self.outcomes},
-            {name: known[name] for name in self.locals},
-            w_g=w_g,
-            w_s=w_s,
-            clip_local=(-1.0, 0.0),
+            known | given,
+            dict.fromkeys(self.locals, w_s),
+            clip_local=(-w_s, 0.0),
             decay_lines=_LINES,
         )
         super().__init__(design, backend=backend)
@@ -67,7 +70,7 @@ class _Stack(Composite):
         self.spec = replace(self.spec, name=self.name, summary=summary)
 
     def examples(self) -> Sequence[Example]:
-        """The right answer, one that does not compile, one whose page is blank."""
+        """The right answer, and what does not compile."""
         return stack_examples(self.gold, self.broken)
 
 
@@ -77,7 +80,7 @@ class CompilerLinter(_Stack):
     name = "react.compiler_linter"
     outcomes = (_COMPILE, _ESLINT)
     locals = (_COMPILE, _ESLINT)
-    gold, broken = (1.0, 1.0), (-0.5, -0.5)
+    gold, broken = (3.0, 3.0), (-0.5, -0.5)
 
 
 class NoVlm(_Stack):
@@ -86,7 +89,7 @@ class NoVlm(_Stack):
     name = "react.no_vlm"
     outcomes = (_COMPILE, _ESLINT, _CODE)
     locals = (_COMPILE, _ESLINT, _CODE)
-    gold, broken = (1.5, 2.0), (-0.8, 0.5)
+    gold, broken = (3.5, 4.0), (-0.8, 0.5)
 
 
 class PaperFull(_Stack):
@@ -95,4 +98,4 @@ class PaperFull(_Stack):
     name = "react.paper_full"
     outcomes = (_COMPILE, _ESLINT, _CODE, _PAGE)
     locals = (_COMPILE, _ESLINT, _CODE)
-    gold, broken = (2.0, 3.0), (-1.1, 0.2)
+    gold, broken = (4.0, 5.0), (-1.1, 0.2)
