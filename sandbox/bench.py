@@ -21,6 +21,7 @@ from botgrpo.sandbox.browser import ReactBrowser
 from botgrpo.sandbox.channel import Conversation, Lost
 from botgrpo.sandbox.corpus import Candidate
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
+from botgrpo.sandbox.inspection import Wish
 from botgrpo.sandbox.react import ReactCompiler
 
 _COLD = 10
@@ -91,7 +92,11 @@ async def measure(backend: str, workers: int, candidates: int, *, scaling: bool)
     except SandboxUnavailable as error:
         found.rows.append(Row("page and picture", note=str(error)))
     else:
-        found.rows += [await _pages(found, count) for count in (1, 2)]
+        plain = await _pages(found, 1)
+        seen = await _pages(found, 1, Wish(roles=True))
+        found.rows += [plain, await _pages(found, 2), seen]
+        extra = seen.quantile_ms(0.5) - plain.quantile_ms(0.5)
+        found.notes["facts of a page, beside its picture"] = f"{extra:.0f} ms more"
     for scale in _SCALES if scaling else ():
         row = await _warm(found, workers, scale, bundle=False)
         found.notes[f"ms a candidate, of {scale}"] = f"{1000 / row.per_s:.2f}"
@@ -175,13 +180,13 @@ async def _warm(found: Measured, workers: int, candidates: int, *, bundle: bool)
     return Row(f"warm: {what}, {workers} worker{'s' * (workers > 1)}", times_ms, per_s)
 
 
-async def _pages(found: Measured, workers: int) -> Row:
+async def _pages(found: Measured, workers: int, wish: Wish | None = None) -> Row:
     compiler = ReactCompiler(found.backend)
     browser = ReactBrowser(found.backend, workers, compiler=compiler)
 
     async def render(each: Candidate) -> float:
         began = time.perf_counter()
-        _, page = await browser.render(each.source)
+        _, page = await browser.render(each.source, wish)
         if page is None or page.png is None or (each.page and page.status != each.page):
             found.wrong.append(f"{each.kind}: {page.status if page else 'no page'}")
         return time.perf_counter() - began
@@ -194,7 +199,8 @@ async def _pages(found: Measured, workers: int) -> Row:
     finally:
         await browser.aclose()
         await compiler.aclose()
-    return Row(f"page and picture, {workers} worker{'s' * (workers > 1)}", times_ms, per_s)
+    what = "page, picture, facts" if wish else "page and picture"
+    return Row(f"{what}, {workers} worker{'s' * (workers > 1)}", times_ms, per_s)
 
 
 async def _timed(
