@@ -12,8 +12,10 @@ that it stays finite), fitted by Hunter's iteration (2004).
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -92,8 +94,11 @@ def write(path: str | Path, pictures: Mapping[str, bytes], prompts: Mapping[str,
 
 
 def file_name(prompt: str) -> str:
-    """A prompt's id as a file may be called."""
-    return "".join(c if c.isalnum() or c in "-_" else "_" for c in prompt)[:120] or "_"
+    """A prompt's id as a file may be called; one that had to be changed keeps apart by its hash."""
+    plain = re.sub("[^A-Za-z0-9_-]", "_", prompt)[:100]
+    if plain and plain == prompt:
+        return plain
+    return f"{plain}-{hashlib.sha256(prompt.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
 async def judge_pair(judge: Pairwise, a: Folder, b: Folder) -> dict[str, Match]:

@@ -246,7 +246,15 @@ def test_folders_that_cannot_be_compared_are_refused(tmp_path: Path) -> None:
         win_rates.run([one, one], Pairwise("http://localhost:1/v1", "m"))
 
 
-def test_a_prompt_s_id_cannot_leave_its_folder(tmp_path: Path) -> None:
-    made = win_rates.write(tmp_path / "x", {"../../etc/p": GOOD}, {"../../etc/p": "?"})
-    assert [p.name for p in made.glob("*.png")] == ["______etc_p.png"]
-    assert win_rates.read(made).requests == {"______etc_p": "?"}
+@given(st.text(max_size=150), st.text(max_size=150))
+def test_a_prompt_s_id_cannot_leave_its_folder_or_meet_another_one(one: str, other: str) -> None:
+    names = [win_rates.file_name(each) for each in (one, other)]
+    assert all(name and not set(name) & set("/\\.\0") and len(name) < 120 for name in names)
+    assert (names[0] == names[1]) == (one == other)
+
+
+def test_a_folder_is_read_as_it_was_written(tmp_path: Path) -> None:
+    made = win_rates.write(tmp_path / "x", {"../../etc/p": GOOD}, {"../../etc/p": "?", "q": "!"})
+    (found,) = win_rates.read(made).pages
+    assert found.startswith("______etc_p-") and list(tmp_path.iterdir()) == [made]
+    assert win_rates.read(made).requests == {found: "?", "q": "!"}
