@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from botgrpo.rewards.prm import Sequenced
 
 _MOST_STEPS = 200  # a trace of more is longer than these models were trained on
+_MOST_CHARS = 16  # a token, far above any text's mean: what is longer is not even encoded
 _RIGHT = (
     "<step 1>12 squared is 12 * 12 = 144.</step 1>\n<step 2>Half of it is 144 / 2 = 72.</step 2>"
 )
@@ -111,6 +112,8 @@ class MathPrm:
             reason = f"{len(steps)} steps; at most {_MOST_STEPS} are read"
             return Score.unscored(rollout.id, reason, verdict="too_long")
         texts = [rollout.completion[step.start : step.end] for step in steps]
+        if (chars := sum(map(len, texts))) > _MOST_CHARS * self._max_tokens:
+            return Score.unscored(rollout.id, f"{chars} characters", verdict="too_long")
         try:
             sequence = self._reading.sequence(_question(rollout.prompt), texts)
         except Unplaced as error:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from botgrpo.rewards.prm import Sequenced
 
 QWEN_SYSTEM = "Please reason step by step, and put your final answer within \\boxed{}."
+Place = tuple[int, int]
 _PROBE = ("What is 1 + 1?", ("1 + 1 = 2.", "So it is 2."))
 
 
@@ -84,14 +85,19 @@ class Reading(ABC):
             raise self.refused("has no tokens '+' and '-'")
         return ids[1], ids[0]
 
-    def chat(self, messages: Sequence[dict[str, str]], *, open_end: bool = False) -> list[int]:
-        """Ids of a chat as the template writes it."""
+    def chat(self, messages: Sequence[dict[str, str]], *, open_end: bool = False) -> str:
+        """A chat as the template writes it."""
         if self.tokenizer.chat_template is None:
             raise self.refused("has no chat template")
-        text = self.tokenizer.apply_chat_template(
+        text: str = self.tokenizer.apply_chat_template(
             list(messages), tokenize=False, add_generation_prompt=open_end
         )
-        return self.ids(text)
+        return text
+
+    def placed(self, text: str, *, special: bool = False) -> tuple[list[int], list[Place]]:
+        """Token ids, and the place of each in code points."""
+        found = self.tokenizer(text, add_special_tokens=special, return_offsets_mapping=True)
+        return list(found["input_ids"]), list(found["offset_mapping"])
 
 
 class Qwen(Reading):
@@ -104,13 +110,12 @@ class Qwen(Reading):
         self._mark = self.single(self.mark)
 
     def sequence(self, question: str, steps: Sequence[str]) -> Sequenced:
-        ids = self.chat(
-            (
-                {"role": "system", "content": QWEN_SYSTEM},
-                {"role": "user", "content": self.safe(question)},
-                {"role": "assistant", "content": "".join(self.safe(s) + self.mark for s in steps)},
-            )
+        chat = (
+            {"role": "system", "content": QWEN_SYSTEM},
+            {"role": "user", "content": self.safe(question)},
+            {"role": "assistant", "content": "".join(self.safe(s) + self.mark for s in steps)},
         )
+        ids = self.ids(self.chat(chat))
         return _sequenced(ids, [at for at, one in enumerate(ids) if one == self._mark], steps)
 
 
@@ -120,12 +125,11 @@ class Shepherd(Reading):
     mark = "ки"
 
     def prepare(self) -> None:
-        ids, ends = self._placed(f"x {self.mark}")
-        if not ids or ends[-1] != len(f"x {self.mark}") or len(ids) != len(self.ids("x")) + 1:
+        ids, places = self.placed(f"x {self.mark}")
+        whole = len(ids) == len(self.ids("x")) + 1 and places[-1][1] == len(f"x {self.mark}")
+        if not whole or ids[-1] == self.tokenizer.unk_token_id:
             raise self.refused(f"has no token {self.mark!r}")
         self._mark = ids[-1]
-        if self._mark == self.tokenizer.unk_token_id:
-            raise self.refused(f"has no token {self.mark!r}")
         self.head = self.signs()
 
     def sequence(self, question: str, steps: Sequence[str]) -> Sequenced:
@@ -135,19 +139,14 @@ class Shepherd(Reading):
             text += f"{named}{self.safe(step)} {self.mark}"
             marks.append(len(text))
             text += "\n"
-        ids, ends = self._placed(text[:-1], special=True)
+        ids, spans = self.placed(text[:-1], special=True)
         wanted = set(marks)
         places = [
             at
-            for at, (one, end) in enumerate(zip(ids, ends, strict=True))
+            for at, (one, (_, end)) in enumerate(zip(ids, spans, strict=True))
             if one == self._mark and end in wanted
         ]
         return _sequenced(ids, places, steps)
-
-    def _placed(self, text: str, *, special: bool = False) -> tuple[list[int], list[int]]:
-        """Ids and the end of each in code points."""
-        found = self.tokenizer(text, add_special_tokens=special, return_offsets_mapping=True)
-        return list(found["input_ids"]), [end for _, end in found["offset_mapping"]]
 
 
 class Skywork(Reading):
@@ -178,14 +177,18 @@ class Rlhflow(Reading):
 
     def sequence(self, question: str, steps: Sequence[str]) -> Sequenced:
         chat: list[dict[str, str]] = []
-        ends: list[int] = []
+        answers: set[int] = set()  # where in the text the model answers
         for n, step in enumerate(steps):
             asked = f"{question} {step}" if n == 0 else step
             chat.append({"role": "user", "content": self.safe(asked)})
-            ends.append(len(self.chat(chat, open_end=True)))
+            answers.add(len(self.chat(chat, open_end=True)))
             chat.append({"role": "assistant", "content": "+"})
-        ids = self.chat(chat)
-        places = [end - 1 for end in ends if ids[end : end + 1] == [self._right]]
+        ids, spans = self.placed(self.chat(chat))
+        places = [
+            at - 1
+            for at, (one, (start, _)) in enumerate(zip(ids, spans, strict=True))
+            if one == self._right and start in answers
+        ]
         return _sequenced(ids, places, steps)
 
 
