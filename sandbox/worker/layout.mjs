@@ -190,7 +190,7 @@ function sheets(page) {
 }
 
 /** Pairs of boxes that stand on each other, neither being part of or drawn on the other. */
-function* overlaps(page, boxes, covers) {
+function* overlaps(page, boxes, covers, isCover) {
   const sorted = boxes.filter(({ rect }) => area(rect) > 4).sort((a, b) => a.rect[1] - b.rect[1]);
   const active = [];
   let compared = 0;
@@ -202,7 +202,7 @@ function* overlaps(page, boxes, covers) {
       if (shared[2] < 2 || shared[3] < 2 || area(shared) < SHARE * Math.min(area(one.rect), area(other.rect))) continue;
       if (page.within(one.element, other.element) || page.within(other.element, one.element)) continue;
       const [low, high] = one.order < other.order ? [one, other] : [other, one];
-      const between = ({ order, rect }) => order > low.order && order <= high.order && holds(rect, shared);
+      const between = ({ order, rect }) => order > low.order && isCover(order, high.order) && holds(rect, shared);
       if (!covers.some(between)) yield [low, high];
     }
     active.push(one);
@@ -250,12 +250,11 @@ export function judge(page, changed, height) {
   const covers = sheets(page);
   const lines = shown.filter((each) => each.inside).map(inked);
   const pairs = [];
-  for (const kind of [lines, knobs])
-    for (const [low, high] of overlaps(page, kind, covers)) {
-      if (kind === lines && low.node === high.node) continue;
-      if (kind === knobs && (holds(low.rect, high.rect) || holds(high.rect, low.rect))) continue;
-      pairs.push([low.element, high.element]);
-    }
+  // Text on a sheet of its own leaves nothing to read through it. A control covers another by its sheet.
+  for (const [low, high] of overlaps(page, lines, covers, (order, top) => order <= top))
+    if (low.node !== high.node) pairs.push([low.element, high.element]);
+  for (const [low, high] of overlaps(page, knobs, covers, (order, top) => order < top))
+    if (!holds(low.rect, high.rect) && !holds(high.rect, low.rect)) pairs.push([low.element, high.element]);
   const involved = [...new Set(pairs.flat())];
   const drawn = new Set([...lines, ...knobs].map(({ element }) => element));
   const overlap = involved.map((node) => ({ node, message: "overlaps with another element" }));
