@@ -66,6 +66,7 @@ ENDINGS = (
 )
 
 BUTTON = "rounded bg-slate-800 px-3 py-1 text-white"
+CARD = "rounded border border-slate-400 p-3"
 FIELD = "block rounded border border-slate-500 bg-white px-2 py-1 text-black"
 
 _SHELL = """import { useState } from "react";

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from botgrpo.benchmarks.tasks.react_apps_parts import (
     BUTTON,
+    CARD,
     Draft,
     Family,
     Subject,
@@ -11,8 +12,6 @@ from botgrpo.benchmarks.tasks.react_apps_parts import (
     fill,
     quoted,
 )
-
-CARD = "rounded border border-slate-400 p-3"
 
 
 def counter(of: Subject) -> Draft:

@@ -13,7 +13,6 @@ from botgrpo.rewards.noise.base import (
     CUT,
     Floats,
     Granularity,
-    Oracle,
     Persistence,
     Region,
     Target,
@@ -65,11 +64,8 @@ class Drift(ValueInjector):
             raise ConfigError(f"got amount = {amount}, over = {over}; allowed: finite, 1 or more")
         self.amount, self.over = amount, over
         self.form = one_of("form", form, ("linear", "step", "periodic"))
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
+        self.promise(
             null=granularity in ("group", "prompt") and region == "all",
-            expected_j=1.0 if on == "local" else None,
         )
         self.specify(f"amount={amount}, over={over}, form={form}, granularity={granularity}")
         self.spec = replace(self.spec, deterministic=False)  # the same only within a step
@@ -136,11 +132,8 @@ class JudgeDisagree(ValueInjector):
         self.bias, self.noise = size(bias, "bias"), size(noise, "noise")
         drawn = generator(seed, self.kind, "raters").standard_normal(raters)
         self.biases = bias * (np.clip(drawn, -CUT, CUT) - np.clip(drawn, -CUT, CUT).mean())
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
+        self.promise(
             mean_preserving=True,
-            expected_j=1.0 if on == "local" else None,
         )
         self.specify(f"bias={bias}, noise={noise}, raters={raters}")
 
@@ -195,11 +188,7 @@ class LengthBias(ValueInjector):
         if not math.isfinite(beta) or typical < 1:
             raise ConfigError(f"got beta = {beta}, typical = {typical}; allowed: finite, 1 or more")
         self.beta, self.typical = beta, typical
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
-            expected_j=1.0 if on == "local" else None,
-        )
+        self.promise()
         self.specify(f"beta={beta}, typical={typical}")
 
     @property

@@ -11,7 +11,6 @@ from botgrpo.rewards.base import Range, Reward, Rollout
 from botgrpo.rewards.noise.base import (
     Floats,
     Granularity,
-    Oracle,
     Persistence,
     Region,
     Target,
@@ -56,12 +55,9 @@ class ScaleBlowup(ValueInjector):
         )
         self.p, self.gain = probability(p), size(gain, "gain")
         self.leak, self.growth = size(leak, "leak"), size(growth, "growth")
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
+        self.promise(
             sign_preserving=leak == 0,
             bounded=growth == 0,
-            expected_j=1.0 if on == "local" else None,
         )
         self.specify(f"p={p}, gain={gain}, leak={leak}, growth={growth}")
 
@@ -110,7 +106,7 @@ class SparseDrop(ValueInjector):
             inner,
             seed,
             on=on,
-            granularity=granularity or ("token" if on == "local" else "rollout"),
+            granularity=granularity,
             persistence=persistence,
             region=region,
         )
@@ -118,9 +114,7 @@ class SparseDrop(ValueInjector):
         self.fill = one_of("fill", fill, ("unknown", "zero", "carry"))
         if fill == "carry" and on != "local":
             raise ConfigError("got fill = 'carry' for outcomes; a rollout has none before its own")
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
+        self.promise(
             mean_preserving=fill == "unknown",
             sign_preserving=fill != "carry",
             expected_j=1 - p if on != "local" and fill == "zero" else 1.0,
@@ -176,9 +170,7 @@ class Quantise(ValueInjector):
         for bounds in [self.local_bounds()] if on == "local" else [self.outcome_bounds()]:
             if not all(map(math.isfinite, bounds)):
                 raise ConfigError(f"got the range {bounds}; levels need a finite one")
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
+        self.promise(
             expected_j=1.0,  # both ends of the range are levels
         )
         self.specify(f"levels={levels}")

@@ -51,19 +51,16 @@ class Gaussian(ValueInjector):
             inner,
             seed,
             on=on,
-            granularity=granularity or ("token" if on == "local" else "rollout"),
+            granularity=granularity,
             persistence=persistence,
             region=region,
         )
         if not 0 <= rho < 1 or (rho and self.granularity != "token"):
             raise ConfigError(f"got rho = {rho}; allowed: 0 to below 1, above 0 for tokens only")
         self.sigma, self.rho = size(sigma, "sigma"), rho
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
+        self.promise(
             mean_preserving=True,
             median_preserving=True,
-            expected_j=1.0 if on == "local" else None,
         )
         self.specify(f"sigma={sigma}" + (f", rho={rho}" if rho else ""))
 
@@ -114,19 +111,16 @@ class HeavyTail(ValueInjector):
             inner,
             seed,
             on=on,
-            granularity=granularity or ("token" if on == "local" else "rollout"),
+            granularity=granularity,
             persistence=persistence,
             region=region,
         )
         if not 0 < nu < math.inf:
             raise ConfigError(f"got nu = {nu}; allowed: above 0, 2 or 3 for a heavy tail")
         self.scale, self.nu = size(scale, "scale"), nu
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
+        self.promise(
             median_preserving=True,
             bounded=scale == 0,
-            expected_j=1.0 if on == "local" else None,
         )
         self.specify(f"scale={scale}, nu={nu}")
 

@@ -11,7 +11,6 @@ from botgrpo.rewards.noise.base import (
     CUT,
     Floats,
     Granularity,
-    Oracle,
     Persistence,
     Target,
     relative,
@@ -43,13 +42,10 @@ class Offset(ValueInjector):
     ) -> None:
         super().__init__(inner, seed, on=on, granularity=granularity, persistence=persistence)
         self.amount = size(amount, "amount")
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
+        self.promise(
             mean_preserving=True,
             median_preserving=True,
             null=True,
-            expected_j=1.0 if on == "local" else None,
         )
         self.specify(f"amount={amount}")
 
@@ -93,12 +89,9 @@ class Scale(ValueInjector):
         if not 1 <= most < math.inf:
             raise ConfigError(f"got most = {most}; allowed: 1 or larger")
         self.most = most
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
+        self.promise(
             sign_preserving=True,
             null=on == "both",
-            expected_j=1.0 if on == "local" else None,
         )
         self.specify(f"most={most}")
 

@@ -212,11 +212,7 @@ class Adversarial(ValueInjector):
         if trigger is not None and not trigger:
             raise ConfigError("got an empty trigger; write a phrase, or leave it out: repetition")
         self.trigger, self.bonus, self.p = trigger, size(bonus, "bonus"), probability(p)
-        self.oracle = Oracle(
-            outcome_preserving=on == "local",
-            local_preserving=on == "outcome",
-            expected_j=1.0 if on == "local" else None,
-        )
+        self.promise()
         what = "repetition" if trigger is None else repr(trigger[:40])
         self.specify(f"{what}, bonus={bonus}, p={p}")
 

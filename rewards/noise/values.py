@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from botgrpo.rewards.noise.base import (
     Floats,
     Granularity,
     Injector,
+    Oracle,
     Persistence,
     Region,
     Target,
@@ -35,6 +36,7 @@ class ValueInjector(Injector):
 
     Args:
         on: "local", "outcome" or "both". A token or a step can share a draw only on "local".
+        granularity: None for a draw for each token on "local", else for each rollout.
     """
 
     def __init__(
@@ -43,10 +45,12 @@ class ValueInjector(Injector):
         seed: int,
         *,
         on: Target,
-        granularity: Granularity,
+        granularity: Granularity | None,
         persistence: Persistence = "resample",
         region: Region = "all",
     ) -> None:
+        if granularity is None:
+            granularity = "token" if on == "local" else "rollout"
         super().__init__(
             inner, seed, granularity=granularity, persistence=persistence, region=region
         )
@@ -73,6 +77,16 @@ class ValueInjector(Injector):
     def changed_range(self, bounds: Range) -> Range:
         """Where values from within `bounds` may end up."""
         return bounds
+
+    def promise(self, **kept: Any) -> None:
+        """Set `oracle`: what the kind keeps, and what follows from where it acts."""
+        local = self.on == "local"
+        acts = Oracle(
+            outcome_preserving=local,
+            local_preserving=self.on == "outcome",
+            expected_j=1.0 if local else None,
+        )
+        self.oracle = replace(acts, **kept)
 
     def specify(self, options: str) -> None:
         """Set `spec`; to be called once the parameters are there."""
