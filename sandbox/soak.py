@@ -95,14 +95,18 @@ class Soak:
         self._sources = corpus.candidates(6, hostile * (1 - _KILLS))
         self._pages = corpus.hostile_pages(7)
         self._engine: Any = None
+        # Workers of others in this process: one killed there lies unnoticed until it is asked for.
+        self._spare: frozenset[Any] = frozenset()
 
     async def run(self, candidates: int) -> list[Sample]:
         """All of them, in batches; a sample after each."""
         samples: list[Sample] = []
         size = candidates // _BATCHES
-        described = await asyncio.to_thread(self._compiler.describe)
-        if described["backend"] == "docker":
+        backend = await asyncio.to_thread(self._compiler._pool.backend)
+        if backend.name == "docker":
             self._engine = docker.connect()
+        self._spare = frozenset(await asyncio.to_thread(usage.running, self._engine))
+        await asyncio.to_thread(self._compiler.describe)
         fields = [each.name for each in dataclasses.fields(Held)]
         print("".join(f"{name:>12}" for name in ("candidates", "ms each", *fields)), flush=True)
         try:
@@ -128,7 +132,7 @@ class Soak:
         async with self._room:
             if self._rng.random() < self._hostile * _KILLS:
                 self.counts["workers killed"] += 1
-                await asyncio.to_thread(usage.kill_a_worker, self._rng, self._engine)
+                await asyncio.to_thread(usage.kill_a_worker, self._rng, self._spare, self._engine)
             candidate = next(self._sources)
             with self._unscored():
                 result = await self._compiler.compile(candidate.source)

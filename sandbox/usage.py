@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import random
 import signal
 import threading
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,15 +73,21 @@ def workers_cpu_s(engine: Any = None) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def kill_a_worker(rng: random.Random, engine: Any = None) -> None:
-    """One at random, from outside and without warning; nothing where none runs."""
+def running(engine: Any = None) -> dict[Any, Callable[[], None]]:
+    """The workers of this process that run now, by pid or container id, and how to kill each."""
     if engine is not None:
-        found = [each for each in own_containers(engine) if each.status == "running"]
+        containers = [each for each in own_containers(engine) if each.status == "running"]
+        return {each.id: each.kill for each in containers}
+    pids = [pid for pid in _children(os.getpid()) if _state(pid) != "Z"]
+    return {pid: functools.partial(os.kill, pid, signal.SIGKILL) for pid in pids}
+
+
+def kill_a_worker(rng: random.Random, spare: Collection[Any], engine: Any = None) -> None:
+    """One at random, from outside and without warning; nothing where only the spared run."""
+    found = [kill for name, kill in running(engine).items() if name not in spare]
+    if found:
         with contextlib.suppress(Exception):  # it may be gone by now
-            rng.choice(found).kill()
-    elif found := [pid for pid in _children(os.getpid()) if _state(pid) != "Z"]:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(rng.choice(found), signal.SIGKILL)
+            rng.choice(found)()
 
 
 def descendants(pid: int) -> list[int]:

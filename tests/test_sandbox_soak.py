@@ -6,9 +6,7 @@ import asyncio
 import dataclasses
 import os
 import random
-import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +15,7 @@ from botgrpo.sandbox.base import DEFAULT_LIMITS
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.corpus import Candidate
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
+from botgrpo.sandbox.react import ReactCompiler
 from botgrpo.sandbox.soak import Soak
 from botgrpo.sandbox.usage import Held
 
@@ -55,22 +54,23 @@ def test_a_judged_candidate_is_right_wrong_or_lost() -> None:
     assert run.counts == {"judged": 2, "lost twice (crash)": 1, "judged wrong": 2}
 
 
-def test_a_zombie_is_counted_and_killed_workers_are_real(tmp_path: Path) -> None:
+def test_a_zombie_is_counted_and_only_workers_that_are_not_spared_are_killed() -> None:
+    others = set(usage.running())
     before = usage.held()
-    child = subprocess.Popen(["sleep", "60"])
+    children = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
     try:
-        assert usage.held().processes == before.processes + 1
-        mine = [pid for pid in usage.descendants(os.getpid()) if pid != child.pid]
-        while child.pid in usage.descendants(os.getpid()) and usage._state(child.pid) != "Z":
-            if not mine:
-                usage.kill_a_worker(random.Random(0))
-            else:  # another test's worker lives: spare it
-                os.kill(child.pid, signal.SIGKILL)
-            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert usage.held().processes == before.processes + 2
+        spared, killed = children
+        usage.kill_a_worker(random.Random(0), others | {spared.pid})
+        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
         assert usage.held().zombies == before.zombies + 1
+        assert set(usage.running()) - others == {spared.pid}
+        usage.kill_a_worker(random.Random(0), others | {spared.pid})  # only the spared run
+        assert spared.poll() is None
     finally:
-        child.kill()
-        child.wait()
+        for child in children:
+            child.kill()
+            child.wait()
     assert usage.held().zombies == before.zombies
 
 
@@ -85,6 +85,9 @@ def test_hundreds_with_killed_workers_leave_nothing_behind(backend: str) -> None
     except SandboxUnavailable as error:
         pytest.skip(f"bubblewrap: {error}")
     engine = docker.connect() if backend == "docker" else None
+    bystander = ReactCompiler(backend, 1)
+    bystander.describe()
+    bystanders = set(usage.running(engine))
     before = usage.held(engine)
     run = Soak(backend, 0.1, browser=False)
     samples = asyncio.run(run.run(500))
@@ -93,9 +96,12 @@ def test_hundreds_with_killed_workers_leave_nothing_behind(backend: str) -> None
     done = sum(count for what, count in run.counts.items() if what != "workers killed")
     assert done == 500  # nothing is lost
     after = usage.held(engine)
+    assert bystanders and bystanders <= set(usage.running(engine))  # nobody else's was killed
+    asyncio.run(bystander.aclose())
     if engine:
         engine.close()
-    # Fewer is no leak: a kill may have met the worker of a compiler that all tests share.
-    assert after.containers <= before.containers
-    assert after.processes <= before.processes
-    assert after.groups <= before.groups
+    assert (after.containers, after.processes, after.groups) == (
+        before.containers,
+        before.processes,
+        before.groups,
+    )
