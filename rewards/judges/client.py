@@ -177,5 +177,5 @@ def _reply_from(text: str) -> Reply:
         record = json.loads(text)
         first = tuple((str(token), float(logprob)) for token, logprob in record["first_token"])
         return Reply(str(record["content"]), str(record["finish"]), first)
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, OverflowError):
         raise Unreadable("the cache holds something else") from None

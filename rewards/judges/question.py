@@ -21,9 +21,10 @@ from botgrpo.rewards.judges.settings import Settings
 Form = TypeVar("Form", bound=BaseModel)
 
 _TOP_LOGPROBS = 20  # what vLLM and OpenAI grant without being asked
-_LEAST_MASS = 0.9
+_LEAST_MASS, _MOST_MASS = 0.9, 1.1  # of the probability; rounded ones may sum to more than 1
 _FENCED = re.compile(r"```(?:json)?\n(.*)\n```", re.DOTALL)
 _END_THINK = "</think>"
+_ANSWER = re.compile(rf"(?:\A|{_END_THINK})\s*+(?=\{{|```)")
 
 
 class Unreadable(Exception):
@@ -113,7 +114,7 @@ def read_form(reply: Reply, form: type[Form]) -> Form:
     """
     if reply.finish == "length":
         raise Unreadable("the answer was cut at its length limit")
-    text = reply.content.rpartition(_END_THINK)[2].strip()
+    text = _answer(reply.content)
     if fenced := _FENCED.fullmatch(text):
         text = fenced[1]
     if not text:
@@ -127,6 +128,16 @@ def read_form(reply: Reply, form: type[Form]) -> Form:
         raise Unreadable(f"the answer has the wrong form: {where[:80]}: {found['msg']}") from None
     except (ValueError, RecursionError):
         raise Unreadable("the answer is not one JSON object") from None
+
+
+def _answer(content: str) -> str:
+    """What follows the thinking.
+
+    An answer may quote the page, and a page may hold the end of thinking and a verdict that it
+    would like. So what begins as an answer is one to its end, before thinking or after it.
+    """
+    begins = _ANSWER.search(content)
+    return content[begins.end() :].strip() if begins else content.rpartition(_END_THINK)[2].strip()
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -144,8 +155,8 @@ def read_expected(reply: Reply, values: Mapping[str, float]) -> float:
     """Expected value of the first token: sum of value * p over the sum of p.
 
     `values` maps an answer of one token to its value; tokens that differ in blanks around it are
-    merged. Raises `Unreadable` where the answers hold less than 0.9 of the probability: such a
-    model was about to say something else.
+    merged. Raises `Unreadable` where the answers hold less than 0.9 of the probability, since such
+    a model was about to say something else, or clearly more than all of it.
     """
     weights = dict.fromkeys(values, 0.0)
     for token, logprob in reply.first_token:
@@ -154,4 +165,6 @@ def read_expected(reply: Reply, values: Mapping[str, float]) -> float:
     mass = sum(weights.values())
     if not mass >= _LEAST_MASS:
         raise Unreadable(f"the answers hold {mass:.2f} of the probability, less than {_LEAST_MASS}")
+    if mass > _MOST_MASS:
+        raise Unreadable(f"the answers hold {mass:.2f} of the probability: more than all of it")
     return sum(values[token] * weight for token, weight in weights.items()) / mass

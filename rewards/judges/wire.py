@@ -24,6 +24,7 @@ from botgrpo.rewards.judges.settings import Settings
 
 _LONGEST_ANSWER = 4 * 2**20  # bytes; an endpoint that never stops is cut here
 _EACH_CLIENT = 32  # connections, about
+_MOST_TOKENS = 10**9  # no count of one call's tokens is larger
 
 
 class Transient(Exception):
@@ -125,7 +126,7 @@ def _retry_after(value: str | None) -> float | None:
     except ValueError:
         try:
             until = parsedate_to_datetime(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
         if until.tzinfo is None:
             until = until.replace(tzinfo=UTC)
@@ -146,7 +147,7 @@ def _reply(content: bytes, settings: Settings) -> Reply:
             _count(usage, "prompt_tokens"),
             _count(usage, "completion_tokens"),
         )
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError):
         raise Transient("the answer is no chat completion") from None
     return reply
 
@@ -164,4 +165,4 @@ def _first_token(logprobs: Any) -> tuple[tuple[str, float], ...]:
 
 def _count(usage: Mapping[str, Any], name: str) -> int:
     value = usage.get(name)
-    return value if type(value) is int and value >= 0 else 0
+    return value if type(value) is int and 0 <= value <= _MOST_TOKENS else 0
