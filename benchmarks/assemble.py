@@ -25,6 +25,7 @@ TASKS = {
     "react_apps": "botgrpo.benchmarks.tasks.react_apps:ReactAppsTask",
     "aime": "botgrpo.benchmarks.tasks.aime:AimeTask",
     "aime_micro": "botgrpo.benchmarks.tasks.aime_micro:AimeMicroTask",
+    "prompts": "botgrpo.benchmarks.tasks.prompts:PromptsTask",
 }
 
 
@@ -51,6 +52,7 @@ def task(reference: str) -> Task:
 
 def reward(config: Config) -> Composite:
     """The reward design of a run, on the run's sandbox."""
+    importlib.import_module("botgrpo.benchmarks.synthetic_judges")  # registers its two by name
     parts = config.reward
     design = Design(
         outcomes=parts.outcomes,
@@ -66,7 +68,11 @@ def reward(config: Config) -> Composite:
 
 def judge(config: Config) -> Reward:
     """The task's own judge, without noise, for the learning curve."""
-    return build(task(config.task).judge, defaults={"backend": config.sandbox})
+    from botgrpo.benchmarks.tasks.prompts import OUTCOME, Judged
+
+    made = task(config.task)
+    built = build(made.judge, defaults={"backend": config.sandbox})
+    return Judged(built) if OUTCOME in made.metrics else built
 
 
 def needs_sandbox(config: Config) -> bool:
@@ -127,6 +133,7 @@ def check(config: Config, *, where: str, weights: bool = True) -> None:
         task(config.task)
         algorithm(config.algorithm, config.algorithm_options)
         reward(config)
+        judge(config)
         rollouts = config.sampling.prompts * config.sampling.group_size
         if config.optim.minibatches > rollouts:
             raise ConfigError(

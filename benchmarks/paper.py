@@ -18,6 +18,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from botgrpo.benchmarks import shipped
+from botgrpo.benchmarks.curves import peak_to_final_drop
 from botgrpo.benchmarks.report.analysis import analyse
 from botgrpo.benchmarks.report.words import bounds, signed
 from botgrpo.benchmarks.results import SuiteResult
@@ -38,13 +39,14 @@ class Place(BaseModel):
 
 
 class Expectation(BaseModel):
-    """`arm` learns faster than `than` (better), or as fast (alike), by area under the curve."""
+    """`arm` learns faster than `than` (better) or as fast (alike), by area under the curve, or
+    falls less from its peak to its end (steadier)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     arm: str
     than: str
-    kind: Literal["better", "alike"] = Field(alias="is")
+    kind: Literal["better", "alike", "steadier"] = Field(alias="is")
 
 
 class Figure(BaseModel):
@@ -89,14 +91,22 @@ def load(name: str) -> Figure:
 def findings(figure: Figure, result: SuiteResult) -> list[Finding]:
     """Each expectation on the seeds that both arms finished; Holm over those of the figure."""
     analysis = analyse(result)
+
+    def measured(arm: str, seed: int, kind: str) -> float:
+        if kind == "steadier":
+            return -peak_to_final_drop(result.cells[arm, seed].curve(result.metric)[1])
+        return analysis.arm(arm).auc[seed]
+
     pairs = {}
     for number, each in enumerate(figure.expects):
         if each.arm not in result.arms or each.than not in result.arms:
             continue
-        seeds = result.paired_seeds(each.arm, each.than)
-        areas = [np.array([analysis.arm(a).auc[s] for s in seeds]) for a in (each.arm, each.than)]
-        if seeds:
-            pairs[str(number)] = (areas[0], areas[1])
+        if seeds := result.paired_seeds(each.arm, each.than):
+            one, other = (
+                np.array([measured(arm, seed, each.kind) for seed in seeds])
+                for arm in (each.arm, each.than)
+            )
+            pairs[str(number)] = (one, other)
     verdicts = judge(pairs) if pairs else {}
     return [_finding(each, verdicts.get(str(number))) for number, each in enumerate(figure.expects)]
 
@@ -109,14 +119,19 @@ def overall(found: Sequence[Finding]) -> Word:
 
 
 def _finding(expected: Expectation, verdict: Verdict | None) -> Finding:
-    relation = "faster than" if expected.kind == "better" else "as fast as"
+    relation, measure = {
+        "better": ("faster than", "area"),
+        "alike": ("as fast as", "area"),
+        "steadier": ("falls less than", "spared of the peak"),
+    }[expected.kind]
     claim = f"{expected.arm} {relation} {expected.than}"
     if verdict is None:
         return Finding(
             f"{claim}: an arm is missing, or no seed is finished in both", "not measured"
         )
     said = (
-        f"{claim}: area {signed(verdict.difference)} {bounds(verdict.interval)}, {verdict.sentence}"
+        f"{claim}: {measure} {signed(verdict.difference)} {bounds(verdict.interval)}, "
+        f"{verdict.sentence}"
     )
     if expected.kind == "alike":
         interval = verdict.interval if verdict.n_seeds >= seeds_needed() else None
