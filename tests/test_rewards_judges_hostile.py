@@ -173,3 +173,11 @@ def test_a_refusal_that_holds_markup_is_one_plain_line(status):
         (score,) = asyncio.run(reward.score([Rollout("r", "g", "p", "```tsx\nx\n```")]))
     assert score.outcome is None and len(score.reason) < 500
     assert not set(score.reason) & set("\0\n\u202e")
+
+
+@pytest.mark.parametrize("said", ["a/b+c=", r"a\/b+c=", r"a\/b\+c\="])
+def test_a_key_that_comes_back_escaped_is_blotted_out_too(said, monkeypatch):
+    monkeypatch.setenv("BOTGRPO_JUDGE_KEY", "a/b+c=")
+    assert SETTINGS.without_key(f"no such key: {said}.") == "no such key: [key]."
+    monkeypatch.setenv("BOTGRPO_JUDGE_KEY", "other")
+    assert said in SETTINGS.without_key(said)

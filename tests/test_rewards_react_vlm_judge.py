@@ -277,3 +277,47 @@ def test_the_weight_of_lines_reaches_every_part_and_the_bound() -> None:
     stack = build("react.compiler_linter(w_s=0.2)")
     assert set(stack.design.locals.values()) == {0.2}  # type: ignore[attr-defined]
     assert stack.spec.local_range == (-0.2, 0.0)
+
+
+HERE = '"url": "http://127.0.0.1:9/v1", "model": "m"'
+
+
+def test_each_judge_of_a_stack_takes_its_options_under_its_own_name() -> None:
+    stack: Any = build(
+        f'react.paper_full(code_judge={{{HERE}, "temperature": 0.2, "max_calls": 7}},'
+        ' vlm_judge={"url": "http://b/v1", "model": "b", "concurrency": 3, "variant": "two_turn"})'
+    )
+    code, page = stack.parts["react.code_judge"], stack.parts["react.vlm_judge"]
+    assert (code.client.settings.temperature, code.client.settings.max_calls) == (0.2, 7)
+    assert (page.client.settings.url, page.client.settings.concurrency) == ("http://b/v1", 3)
+    assert page.variant == "two_turn" and page.client.settings.temperature == 0.0
+    assert set(stack.design.outcomes) == set(stack.parts)
+
+
+@pytest.mark.parametrize(("variant", "blames"), [("global", False), ("one_turn", True)])
+def test_lines_that_are_asked_for_are_paid_for(variant: str, blames: bool) -> None:
+    judges = f'code_judge={{{HERE}}}, vlm_judge={{{HERE}, "variant": "{variant}"}}'
+    stack: Any = build(f"react.paper_full({judges})")
+    assert ("react.vlm_judge" in stack.design.locals) == blames
+    assert stack.spec.local_range == (-1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (f'code_judge={{{HERE}, "temprature": 0.2}}', r"temprature.*options are.*temperature"),
+        (f'code_judge={{{HERE}}}, vlm_judge={{{HERE}, "varian": 1}}', r"varian.*variant"),
+        (f'code_judge={{{HERE}}}, vlm_judge={{{HERE}, "variant": "x"}}', "global, one_turn"),
+        ("temperature=0.2", "it takes .*code_judge.*vlm_judge"),
+        ("code_judge='sk-SECRET'", "react.code_judge are a table"),
+        ("code_judge={1: 'sk-SECRET'}", "react.code_judge are a table"),
+        (f'code_judge={{{HERE}, "api_key": "sk-SECRET"}}', "a key comes from BOTGRPO_JUDGE_KEY"),
+        (f'code_judge={{{HERE}, "reference": "sk-SECRET"}}', "the option reference"),
+        (f'code_judge={{{HERE}, "defaults": "sk-SECRET"}}', "the option defaults"),
+        ("vlm_judge={}", "BOTGRPO_JUDGE_URL"),
+    ],
+)
+def test_a_wrong_option_of_a_stack_s_judge_says_what_is_allowed(options: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as raised:
+        build(f"react.paper_full({options})")
+    assert "sk-SECRET" not in str(raised.value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -94,14 +95,24 @@ class Settings(BaseModel):
     def without_key(self, text: str) -> str:
         """`text` with the key blotted out: an endpoint may say back what it was sent."""
         key = self.key()
-        return text.replace(key, "[key]") if key else text
+        if not key:
+            return text
+        # some JSON writers put a backslash before a slash
+        return re.sub("".join(rf"\\?{re.escape(sign)}" for sign in key), "[key]", text)
 
 
-def settings(reward: str, url: str | None, model: str | None, options: dict[str, Any]) -> Settings:
+def settings(
+    reward: str,
+    url: str | None,
+    model: str | None,
+    options: dict[str, Any],
+    own: Sequence[str] = (),
+) -> Settings:
     """The settings of `reward`'s judge; url and model default to the environment.
 
-    Raises `ConfigError` that says what to set. No message repeats what was given for an option
-    that does not exist, since that may be a key.
+    `own` names the reward's options beside these, for the message that lists them. Raises
+    `ConfigError` that says what to set. No message repeats what was given for an option that does
+    not exist, since that may be a key.
     """
     url = url or os.environ.get(URL_ENV)
     model = model or os.environ.get(MODEL_ENV)
@@ -115,12 +126,12 @@ def settings(reward: str, url: str | None, model: str | None, options: dict[str,
     try:
         made = Settings(url=url.rstrip("/"), model=model, **options)
     except ValidationError as error:
-        raise ConfigError(f"{reward}: {_first(error, options)}") from None
+        raise ConfigError(f"{reward}: {_first(error, options, own)}") from None
     _check(reward, made)
     return made
 
 
-def _first(error: ValidationError, options: dict[str, Any]) -> str:
+def _first(error: ValidationError, options: dict[str, Any], own: Sequence[str]) -> str:
     found = error.errors(include_url=False, include_input=False)[0]
     option = str(found["loc"][0])
     if option == "key_env":
@@ -128,7 +139,7 @@ def _first(error: ValidationError, options: dict[str, Any]) -> str:
     if found["type"] != "extra_forbidden":
         return f"got {option} = {options.get(option)!r}; {found['msg']}"
     hint = f"; a key comes from {KEY_ENV} alone" if "key" in option.lower() else ""
-    allowed = ", ".join(Settings.model_fields)
+    allowed = ", ".join((*own, *Settings.model_fields))
     return f"got the option {option}{hint}; a judge's options are {allowed}"
 
 

@@ -36,6 +36,7 @@ PROTOCOLS: Mapping[str, tuple[Prompt, ...]] = {
     "stepwiser": (STEPWISER,),
     "opv": (SUMMARISE, VERIFY),
 }
+_OWN = ("protocol", "propagation", "window")
 WINDOWS = (1, 3, 5)
 _MOST_STEPS = 200  # a trace of more would cost more calls than it is worth
 _WORDS = {-1: "wrong", 0: "uncertain", 1: "right"}
@@ -79,7 +80,7 @@ class StepsJudge:
             needs=("judge",),
             summary="a language model's -1, 0 or +1 on each step of a solution",
         )
-        self.client = JudgeClient(settings(self.spec.name, url, model, options))
+        self.client = JudgeClient(settings(self.spec.name, url, model, options, _OWN))
         self.protocol = protocol
         self.propagation: Propagation = propagation or "error_propagation"
         self.window = window or 3

@@ -31,6 +31,7 @@ from botgrpo.rewards.react.extract import Extraction, extract
 from botgrpo.rewards.react.judged_lines import LOCAL_RANGE, blamed, lines_exist, shown
 from botgrpo.sandbox.errors import ConfigError
 
+_OWN = ("expected_score", "unreadable")
 _NOT_REACT = -0.3  # the paper's sentinel of -3, a tenth of it
 
 
@@ -68,7 +69,7 @@ class CodeJudge:
             needs=("judge",),
             summary="a language model's score of the React source, and the three worst lines",
         )
-        self.client = JudgeClient(settings(self.spec.name, url, model, options))
+        self.client = JudgeClient(settings(self.spec.name, url, model, options, _OWN))
         self.expected_score = expected_score
         self.unreadable = unreadable
 

@@ -36,6 +36,7 @@ from botgrpo.sandbox.browser import PageResult, ReactBrowser, shared_browser
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from botgrpo.sandbox.react import CompileResult
 
+_OWN = ("variant", "unreadable")
 Variant = Literal["global", "one_turn", "two_turn"]
 _PROMPTS = {"global": (LOOK,), "one_turn": (BOTH,), "two_turn": (LOOK, ATTRIBUTE)}
 _NO_PAGE = -0.3  # the paper's value where extraction or transpilation fails
@@ -83,7 +84,7 @@ class VlmJudge:
             summary="a vision-language model's score of the page's picture"
             + ("" if variant == "global" else ", and the three worst lines"),
         )
-        self.client = JudgeClient(settings(self.spec.name, url, model, options))
+        self.client = JudgeClient(settings(self.spec.name, url, model, options, _OWN))
         self.variant = variant
         self.unreadable = unreadable
         self._browser = browser or shared_browser(backend)
