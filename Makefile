@@ -52,8 +52,8 @@ test-all: setup
 
 # Against the code of TRL, verl, Ray, vLLM, math-verify, rliable and lifelines, in environments of their own, kept between runs.
 test-adapters: env-trl env-verl env-vllm env-math env-stats
-	.envs/trl/bin/python -m pytest tests/test_adapters_trl.py tests/test_adapters_scoring.py
-	.envs/verl/bin/python -m pytest tests/test_adapters_verl.py tests/test_benchmarks_ray.py
+	.envs/trl/bin/python -m pytest tests/test_adapters_trl.py tests/test_adapters_scoring.py tests/test_adapters_logs.py
+	.envs/verl/bin/python -m pytest tests/test_adapters_verl.py tests/test_adapters_logs.py tests/test_benchmarks_ray.py
 	.envs/vllm/bin/python -m pytest tests/test_trainer_vllm.py
 	.envs/math/bin/python -m pytest tests/test_rewards_math_verify.py
 	.envs/stats/bin/python -m pytest tests/test_benchmarks_stats_peers.py

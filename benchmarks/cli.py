@@ -4,6 +4,7 @@ needs it, so that `--help` answers at once."""
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -77,12 +78,12 @@ class _Version(argparse.Action):
 
 
 def _command(where: object, name: str, target: str, help: str) -> argparse.ArgumentParser:
-    """A sub-command that runs `botgrpo.benchmarks.commands:target`."""
+    """A sub-command that runs `target`, MODULE.FUNCTION in `botgrpo.benchmarks.commands`."""
+    module, _, name_there = target.partition(".")
 
     def run(arguments: argparse.Namespace) -> int:
-        from botgrpo.benchmarks import commands
-
-        result: int = getattr(commands, target)(arguments)
+        found = importlib.import_module(f"botgrpo.benchmarks.commands.{module}")
+        result: int = getattr(found, name_there)(arguments)
         return result
 
     made: argparse.ArgumentParser = where.add_parser(name, help=help, description=help)  # type: ignore[attr-defined]
@@ -96,7 +97,9 @@ def _group(where: object, name: str, help: str) -> object:
 
 
 def _training(commands: object) -> None:
-    bench = _command(commands, "bench", "bench", "compare reward designs by what training does")
+    bench = _command(
+        commands, "bench", "training.bench", "compare reward designs by what training does"
+    )
     bench.add_argument("suite", metavar="SUITE", help="name of a shipped suite, or a .toml file")
     bench.add_argument("--out", metavar="DIR", help="folder of the results (default: runs/SUITE)")
     bench.add_argument("--resume", action="store_true", help="go on with what lies there")
@@ -109,16 +112,28 @@ def _training(commands: object) -> None:
         "--effect", type=float, metavar="A", help="with --plan: seeds for this difference in area"
     )
 
-    again = _command(commands, "reproduce", "reproduce", "the paper's figures, ours beside them")
+    again = _command(
+        commands, "reproduce", "training.reproduce", "the paper's figures, ours beside them"
+    )
     again.add_argument("figures", nargs="*", metavar="FIGURE", help="F1 to F10 (default: all)")
     again.add_argument("--tier", choices=["micro", "small", "paper"], default="micro", help="size")
     again.add_argument("--out", metavar="DIR", help="default: runs/reproduce-TIER")
+    again.add_argument("--page", metavar="FILE", help="run nothing: write a document of results")
+    again.add_argument(
+        "--from",
+        dest="folders",
+        action="append",
+        metavar="DIR",
+        help="with --page: an --out of earlier runs, of any tier; may be given again",
+    )
     again.add_argument("--resume", action="store_true", help="go on with what lies there")
     again.add_argument("--executor", choices=["local", "ray"], default="local", help="where")
     again.add_argument("--workers", type=int, metavar="N", help="cells at a time")
     again.add_argument("--plan", action="store_true", help="say what would run, and stop")
 
-    report = _command(commands, "report", "report", "write DIR/report.html, one offline file")
+    report = _command(
+        commands, "report", "training.report", "write DIR/report.html, one offline file"
+    )
     report.add_argument(
         "dirs", nargs="+", metavar="DIR", help="folder that `botgrpo bench` wrote; several: compare"
     )
@@ -127,7 +142,7 @@ def _training(commands: object) -> None:
         "--audit", metavar="DIR", help="of the designs' rewards: did it say what training does?"
     )
 
-    train = _command(commands, "train", "train", "one run of training")
+    train = _command(commands, "train", "training.train", "one run of training")
     _config_argument(train)
     train.add_argument("--out", metavar="DIR", help="folder of the run (default: runs/NAME)")
     train.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
@@ -138,11 +153,15 @@ def _training(commands: object) -> None:
         "--memory-gib", type=float, metavar="N", help="plan for a machine with so much memory"
     )
 
-    sft = _command(commands, "sft", "sft", "the warm start: supervised steps on the task's corpus")
+    sft = _command(
+        commands, "sft", "training.sft", "the warm start: supervised steps on the task's corpus"
+    )
     _config_argument(sft)
     sft.add_argument("--out", metavar="DIR", help="folder of the model (default: the cache)")
 
-    evaluate = _command(commands, "eval", "evaluate", "held-out rates of a run or a configuration")
+    evaluate = _command(
+        commands, "eval", "training.evaluate", "held-out rates of a run or a configuration"
+    )
     evaluate.add_argument(
         "target", metavar="CONFIG|DIR", help="a configuration, a run's folder, or one of pictures"
     )
@@ -154,19 +173,28 @@ def _training(commands: object) -> None:
 
     export = _group(commands, "export", "launch files that take a configuration to a cluster")
     for name, what in (("trl", "a Python file for TRL"), ("verl", "a shell script for verl")):
-        to = _command(export, name, "export", f"{what}; it says what is lost")
+        to = _command(export, name, "training.export", f"{what}; it says what is lost")
         _config_argument(to)
         to.add_argument("--out", default="-", metavar="FILE", help="default: standard output")
         to.set_defaults(trainer=name)
 
+    logged = _group(commands, "import", "rollouts that another trainer logged, to be audited")
+    for name, what in (("trl", "completions_*.parquet of"), ("verl", "*.jsonl of")):
+        of = _command(logged, name, "rewards.import_rollouts", f"{what} {name}, as rollouts")
+        of.add_argument("path", metavar="PATH", help="a logged file, or the folder of them")
+        of.add_argument("--out", default="-", metavar="R.jsonl", help="default: standard output")
+        of.set_defaults(trainer=name)
+
     algorithms = _group(commands, "algorithms", "the training methods")
-    _command(algorithms, "list", "algorithms_list", "one line each")
-    show = _command(algorithms, "show", "algorithms_show", "source, parts and defaults of one")
+    _command(algorithms, "list", "training.algorithms_list", "one line each")
+    show = _command(
+        algorithms, "show", "training.algorithms_show", "source, parts and defaults of one"
+    )
     show.add_argument("name", metavar="NAME")
 
 
 def _rewards(commands: object) -> None:
-    score = _command(commands, "score", "score", "score stored rollouts with a reward")
+    score = _command(commands, "score", "rewards.score", "score stored rollouts with a reward")
     score.add_argument("--reward", required=True, metavar="NAME", help="reward, path.py:name")
     score.add_argument(
         "--in", required=True, dest="input", metavar="R.jsonl", help="or - for stdin"
@@ -186,7 +214,9 @@ def _rewards(commands: object) -> None:
     score.add_argument("--tokenizer", metavar="T", help="folder that supplies tokens where absent")
     score.add_argument("--backend", default="auto", choices=BACKEND_NAMES, help=BACKENDS)
 
-    audit = _command(commands, "audit", "audit", "cards of rewards, side by side, before training")
+    audit = _command(
+        commands, "audit", "rewards.audit", "cards of rewards, side by side, before training"
+    )
     audit.add_argument(
         "--reward",
         required=True,
@@ -209,14 +239,16 @@ def _rewards(commands: object) -> None:
     audit.add_argument("--backend", default="auto", choices=BACKEND_NAMES, help=BACKENDS)
 
     rewards = _group(commands, "rewards", "what can score a rollout")
-    _command(rewards, "list", "rewards_list", "every reward that can be named")
-    show = _command(rewards, "show", "rewards_show", "ranges, needs and version of one")
+    _command(rewards, "list", "rewards.rewards_list", "every reward that can be named")
+    show = _command(rewards, "show", "rewards.rewards_show", "ranges, needs and version of one")
     show.add_argument("name", metavar="NAME")
     validate = _command(
-        rewards, "validate", "rewards_validate", "check a reward on its own examples"
+        rewards, "validate", "rewards.rewards_validate", "check a reward on its own examples"
     )
     validate.add_argument("name", metavar="NAME")
-    new = _command(rewards, "new", "rewards_new", "a plug-in package with a reward that works")
+    new = _command(
+        rewards, "new", "rewards.rewards_new", "a plug-in package with a reward that works"
+    )
     new.add_argument("name", metavar="NAME", help="distribution/name, e.g. acme-rewards/polite")
     new.add_argument("dir", metavar="DIR", help="folder to make, or an empty one")
 
@@ -227,27 +259,31 @@ BACKENDS = "sandbox: auto, docker, bubblewrap, or unsafe (no isolation)"
 
 def _machine(commands: object) -> None:
     sandbox = _group(commands, "sandbox", "where what a model wrote is judged")
-    doctor = _command(sandbox, "doctor", "sandbox_doctor", "what isolates on this machine")
+    doctor = _command(sandbox, "doctor", "machine.sandbox_doctor", "what isolates on this machine")
     doctor.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
     doctor.add_argument("--prepare", action="store_true", help="install the worker now")
 
-    bench = _command(sandbox, "bench", "sandbox_bench", "candidates a second: cold, warm, drawn")
+    bench = _command(
+        sandbox, "bench", "machine.sandbox_bench", "candidates a second: cold, warm, drawn"
+    )
     bench.add_argument("--backend", metavar="B", help="default: every one that isolates here")
     bench.add_argument("--workers", type=int, default=1, metavar="N", help="of the warm rows")
     bench.add_argument("--candidates", type=int, default=1000, metavar="N", help="of a warm row")
     bench.add_argument("--scaling", action="store_true", help="the cost of one of 100 to 5,000")
-    soak = _command(sandbox, "soak", "sandbox_soak", "thousands, some hostile: does anything grow?")
+    soak = _command(
+        sandbox, "soak", "machine.sandbox_soak", "thousands, some hostile: does anything grow?"
+    )
     soak.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
     soak.add_argument("--candidates", type=int, default=5000, metavar="N")
     soak.add_argument("--hostile", type=float, default=0.05, metavar="SHARE")
     soak.add_argument("--browser", action="store_true", help="mount some, hostile pages too")
-    attack = _command(sandbox, "attack", "sandbox_attack", "the attack suite: held, or not")
+    attack = _command(sandbox, "attack", "machine.sandbox_attack", "the attack suite: held, or not")
     attack.add_argument("--backend", default="auto", metavar="B", help=BACKENDS)
 
     models = _group(commands, "models", "weights in the cache")
-    _command(models, "list", "models_list", "known models, and which are there")
+    _command(models, "list", "machine.models_list", "known models, and which are there")
     fetch = _command(
-        models, "fetch", "models_fetch", "bring weights into the cache, checked by hash"
+        models, "fetch", "machine.models_fetch", "bring weights into the cache, checked by hash"
     )
     fetch.add_argument("name", metavar="NAME")
 

@@ -20,6 +20,7 @@ HOMES = {
     "playwright": ("sandbox/browser.py",),
     "mlflow": ("trainer/trackers.py",),
     "peft": ("trainer/lora.py",),
+    "pyarrow": ("benchmarks/logs.py",),
     "ray": ("benchmarks/executors.py", "benchmarks/spread.py"),
     "tensorboard": ("trainer/trackers.py",),
     "torch": ("rewards/prm.py", "trainer/", "benchmarks/"),

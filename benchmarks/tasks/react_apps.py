@@ -11,14 +11,13 @@ meets it, for a warm start.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from botgrpo.benchmarks.tasks import react_apps_boards, react_apps_forms, react_apps_play
+from botgrpo.benchmarks.tasks.prompts import digest, read, split
 from botgrpo.benchmarks.tasks.react_apps_parts import App, Family, make
 from botgrpo.benchmarks.tasks.react_corpus import corrupt, fenced
 from botgrpo.rewards.base import Rollout
@@ -54,14 +53,8 @@ class ReactAppsTask:
 
     def __init__(self, source: str = "") -> None:
         self._apps = {} if source else {_id(app.prompt): app for app in apps()}
-        items = list(_read(Path(source))) if source else [_item(app) for app in apps()]
-        ranked = sorted(items, key=lambda item: _digest(item.prompt))
-        held_out = len(items) // 5 if source else HELD_OUT
-        if not held_out:
-            raise ConfigError(
-                f"{source}: {len(items)} prompts; a fifth is held out: give 5 or more"
-            )
-        self._held_out, self._train = ranked[:held_out], ranked[held_out:]
+        items = list(read(Path(source), "app-", _check)) if source else map(_item, apps())
+        self._train, self._held_out = split(list(items), source or "react_apps")
 
     def train_items(self, seed: int) -> Sequence[Item]:
         """All training requests in the order of this seed."""
@@ -111,37 +104,9 @@ def _item(app: App) -> Item:
 
 
 def _id(prompt: str) -> str:
-    return f"app-{_digest(prompt)[:12]}"
+    return f"app-{digest(prompt)[:12]}"
 
 
-def _digest(prompt: str) -> str:
-    return hashlib.sha256(prompt.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _read(path: Path) -> Iterator[Item]:
-    try:
-        lines = path.read_text("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}; give a .jsonl file of requests") from None
-    seen: set[str] = set()
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            prompt, reference = _checked(row)
-        except (ValueError, ConfigError) as error:
-            raise ConfigError(f"{path}:{number}: {error}") from None
-        if prompt not in seen:
-            seen.add(prompt)
-            yield Item(str(row.get("id") or _id(prompt)), prompt, reference)
-
-
-def _checked(row: Any) -> tuple[str, Mapping[str, Any]]:
-    if not isinstance(row, dict) or not isinstance(row.get("prompt"), str) or not row["prompt"]:
-        raise ConfigError('an object with a text under "prompt" is needed')
-    reference = row.get("reference", {})
-    if not isinstance(reference, dict):
-        raise ConfigError(f'"reference" is {type(reference).__name__}, an object is needed')
-    requirements_of(Rollout("this line", "", row["prompt"], "", reference))
-    return row["prompt"], reference
+def _check(prompt: str, reference: Mapping[str, Any]) -> None:
+    """Raises ConfigError for a reference that no reward here can read."""
+    requirements_of(Rollout("this line", "", prompt, "", reference))

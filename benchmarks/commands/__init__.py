@@ -1,0 +1,1 @@
+"""What each command does. Heavy modules are imported inside: `rewards list` needs no torch."""
