@@ -141,6 +141,10 @@ def _training(commands: object) -> None:
     report.add_argument(
         "--audit", metavar="DIR", help="of the designs' rewards: did it say what training does?"
     )
+    report.add_argument(
+        "--transfer", metavar="DIR", help="the same designs with another policy: same ranking?"
+    )
+    report.add_argument("--png", action="store_true", help="each figure as a picture too")
 
     train = _command(commands, "train", "training.train", "one run of training")
     _config_argument(train)
@@ -204,26 +208,16 @@ def _rewards(commands: object) -> None:
     score.add_argument(
         "--pictures", metavar="DIR", help="the page of each prompt's first rollout, as PNG"
     )
-    score.add_argument(
-        "--repeat",
-        type=int,
-        default=1,
-        metavar="N",
-        help="score N times: does it agree with itself?",
-    )
+    again = "score N times: does it agree with itself?"
+    score.add_argument("--repeat", type=int, default=1, metavar="N", help=again)
     score.add_argument("--tokenizer", metavar="T", help="folder that supplies tokens where absent")
     score.add_argument("--backend", default="auto", choices=BACKEND_NAMES, help=BACKENDS)
 
     audit = _command(
         commands, "audit", "rewards.audit", "cards of rewards, side by side, before training"
     )
-    audit.add_argument(
-        "--reward",
-        required=True,
-        action="append",
-        metavar="NAME",
-        help="once for each; the first is what the others are held against",
-    )
+    first = "once for each; the first is what the others are held against"
+    audit.add_argument("--reward", required=True, action="append", metavar="NAME", help=first)
     audit.add_argument(
         "--in", required=True, dest="input", metavar="R.jsonl", help="with labels where there are"
     )

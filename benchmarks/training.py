@@ -117,7 +117,11 @@ def _run(config: Config, out: Path, caution: str) -> Any:
     manifest.write(
         out / "manifest.json",
         seed=config.run.seed,
-        model={"name": config.policy.model, "sha256": model_hash(folder)},
+        model={
+            "name": config.policy.model,
+            "sha256": model_hash(folder),
+            "parameters": sum(p.numel() for p in run.policy.model.parameters()),
+        },
         data=_data_hashes(run.task, config),
         algorithm=dataclasses.asdict(run.algorithm),
         reward={"version": reward.spec.version, "judges": judges},

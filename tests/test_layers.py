@@ -17,7 +17,7 @@ LAYERS = ("sandbox", "rewards", "trainer", "benchmarks")  # each may import thos
 HOMES = {
     "docker": ("sandbox/docker.py", "sandbox/docker_image.py", "sandbox/docker_link.py"),
     "math_verify": ("rewards/math/verify_child.py", "benchmarks/math_speed.py"),
-    "playwright": ("sandbox/browser.py",),
+    "playwright": ("sandbox/browser.py", "benchmarks/report/pictures.py"),
     "mlflow": ("trainer/trackers.py",),
     "peft": ("trainer/lora.py",),
     "pyarrow": ("benchmarks/logs.py",),

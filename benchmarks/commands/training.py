@@ -37,9 +37,14 @@ def bench(arguments: Namespace) -> int:
 
 
 def reproduce(arguments: Namespace) -> int:
-    from botgrpo.benchmarks import executors, paper, reproduce, runner
+    from botgrpo.benchmarks import executors, paper, reproduce, reproduction, runner
 
     figures = [paper.load(name) for name in arguments.figures or paper.names()]
+    out = Path(arguments.out or f"runs/reproduce-{arguments.tier}")
+    if arguments.page:
+        rows = reproduction.gather(figures, [Path(d) for d in arguments.folders or [out]])
+        print(f"Document: {reproduction.write(rows, Path(arguments.page))}")
+        return 0
     workers = runner.worker_count(arguments.workers)
     if arguments.plan:
         print(reproduce.plan_text(figures, arguments.tier, workers))
@@ -47,7 +52,7 @@ def reproduce(arguments: Namespace) -> int:
     page, failed = reproduce.run(
         figures,
         arguments.tier,
-        Path(arguments.out or f"runs/reproduce-{arguments.tier}"),
+        out,
         workers=workers,
         resume=arguments.resume,
         executor=executors.EXECUTORS[arguments.executor],
@@ -60,22 +65,32 @@ def reproduce(arguments: Namespace) -> int:
 
 def report(arguments: Namespace) -> int:
     from botgrpo.benchmarks import merged
-    from botgrpo.benchmarks.report import verdict_text, write_report
+    from botgrpo.benchmarks.report import page, relation, transfer, verdict_text
+    from botgrpo.benchmarks.report.analysis import analyse
 
     result = merged.load(arguments.dirs)
     several = len(arguments.dirs) > 1
     default = result.folder / "compared.html" if several else None
-    found = None
+    place = Path(arguments.out) if arguments.out else default
+    analysis = analyse(result)
+    found = other = None
     if arguments.audit:
-        from botgrpo.benchmarks.report import relation
-        from botgrpo.benchmarks.report.analysis import analyse
-
-        found = relation.relate(analyse(result), relation.load_audit(arguments.audit))
-    path = write_report(result, Path(arguments.out) if arguments.out else default, found)
+        found = relation.relate(analysis, relation.load_audit(arguments.audit))
+    if arguments.transfer:
+        other = transfer.transfer(analysis, analyse(merged.load([arguments.transfer])))
+    path = page.write_report(result, place, found, other)
     print(verdict_text(result))
-    for sentence in relation.sentences(found) if found else ():
+    for sentence in (
+        *(relation.sentences(found) if found else ()),
+        *transfer.sentences(other, analysis),
+    ):
         print(f"  {sentence}")
     print(f"\nReport: {path}")
+    if arguments.png:
+        from botgrpo.benchmarks.report.pictures import write_pictures
+
+        folder = page.figures_folder(result, place)
+        print(f"{len(write_pictures(path, folder))} pictures: {folder}")
     return 0
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from botgrpo.benchmarks.report.analysis import Analysis, Curve
 from botgrpo.benchmarks.report.plane import HEAD, plane_rows
+from botgrpo.benchmarks.report.profiles import Profile
 from botgrpo.benchmarks.report.relation import Relation
 from botgrpo.benchmarks.report.svg import visible
 from botgrpo.benchmarks.report.tokens import Browser
+from botgrpo.benchmarks.report.transfer import Transfer, transfer_rows
 from botgrpo.benchmarks.stats import Floats, Verdict
 
 Row = Sequence[object]
@@ -23,7 +25,9 @@ def write_figures(
     curves: Iterable[tuple[str, Curve]],
     mixes: Iterable[tuple[str, Sequence[int], dict[str, Floats]]],
     browser: Browser,
+    profiles: Iterable[Profile],
     relation: Relation | None = None,
+    transfer: Transfer | None = None,
 ) -> list[Path]:
     """Write all tables and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,6 +71,14 @@ def write_figures(
                 for i, step in enumerate(c.steps)
             ),
         ),
+        "profiles": (
+            "arm,seeds,area_above,share,low,high",
+            (
+                (p.arm, p.n_seeds, float(level), *p.rows[:, i].tolist())
+                for p in profiles
+                for i, level in enumerate(p.levels)
+            ),
+        ),
         "verdict_mix": (
             "arm,step,verdict,share",
             (
@@ -80,6 +92,8 @@ def write_figures(
     }
     if relation:
         tables["plane"] = (HEAD, plane_rows(relation))
+    if transfer:
+        tables["transfer"] = ("arm,area_here,area_there", transfer_rows(transfer))
     return [_write(folder / f"{name}.csv", head, rows) for name, (head, rows) in tables.items()]
 
 

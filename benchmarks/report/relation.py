@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from botgrpo.benchmarks.report.analysis import Analysis, Arm
+from botgrpo.benchmarks.report.analysis import Analysis
+from botgrpo.benchmarks.report.arms import Arm
 from botgrpo.benchmarks.results import SuiteResult
 from botgrpo.benchmarks.stats import LEVEL, Floats, Interval
 from botgrpo.rewards.reference import parse

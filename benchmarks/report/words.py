@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from botgrpo.benchmarks.report.analysis import Analysis, Arm, Comparison, analyse
+from botgrpo.benchmarks.report.analysis import Analysis, analyse
+from botgrpo.benchmarks.report.arms import Arm, Comparison
 from botgrpo.benchmarks.results import SuiteResult
 from botgrpo.benchmarks.stats import Interval, Verdict, share_by_chance
 
