@@ -22,8 +22,14 @@ import base64
 import binascii
 import hashlib
 import json
+import struct
+import threading
 import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from botgrpo.sandbox import chromium, inspection
 from botgrpo.sandbox.answers import Answers
@@ -52,6 +58,8 @@ BROWSER_LIMITS = Limits(
     reply_kib=8192,
     candidates=200,
 )
+VIEWPORT = 1280, 800
+_PNG_HEAD = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _CACHED_PAGES = 512
 _JUDGED = frozenset(
     ("ok", "blank", "hang", "runtime_error", "not_a_component", "too_large", "timeout", "oom")
@@ -109,6 +117,9 @@ class ReactBrowser(Pooled):
         self._compiler = compiler or shared_compiler(backend)
         super().__init__(Pool(chooser(backend, limits, BROWSER), workers, limits))
         self._answers = Answers(_page, lambda page: page.status in _JUDGED, _CACHED_PAGES)
+        self._wished: dict[str, list[Wish]] = {}  # of those who will ask about a source
+        self._lock = threading.Lock()
+        self.pages = 0  # that a worker was asked for so far
 
     async def render(
         self, source: str, wish: Wish | None = None
@@ -119,11 +130,40 @@ class ReactBrowser(Pooled):
 
         Raises SandboxUnavailable when nothing can be isolated here or there is no Chromium.
         """
+        if wish is None and (wished := self._wished.get(source)):
+            compiled, page = await self.render(source, wished[0])
+            if page is None or _untouched(page):
+                return compiled, page and replace(page, inspection=None)
         places = wish is not None
         compiled = await self._compiler.compile(source, bundle=True, places=places)
         if compiled.bundle is None:
             return compiled, None
         return compiled, await self.mount(compiled.bundle, wish)
+
+    @contextmanager
+    def expecting(self, wishes: Iterable[tuple[str, Wish]]) -> Iterator[None]:
+        """Meanwhile one page of each of these sources serves those without a wish as well.
+
+        So rewards that are scored at once share it, though only one of them wishes anything of it.
+        Enter before anything is awaited, or others will have asked already.
+        """
+        kept = list(wishes)
+        with self._lock:
+            for source, wish in kept:
+                self._wished[source] = [*self._wished.get(source, ()), wish]
+        try:
+            yield
+        finally:
+            with self._lock:
+                for source, wish in kept:
+                    left = list(self._wished.pop(source))
+                    left.remove(wish)
+                    if left:
+                        self._wished[source] = left
+
+    def _submit(self, request: Mapping[str, Any]) -> Future[Attempted]:
+        self.pages += 1
+        return self._pool.submit(request)
 
     async def mount(self, bundle: Bundle, wish: Wish | None = None) -> PageResult:
         """What the page of one bundle came to. Raises SandboxUnavailable as `render` does."""
@@ -135,12 +175,18 @@ class ReactBrowser(Pooled):
             **({} if wish is None else {"inspect": wish.request()}),
         }
         key = hashlib.sha256(json.dumps(request).encode()).digest()
-        page = await self._answers.get(key + b"1", lambda: self._pool.submit(request))
+        page = await self._answers.get(key + b"1", lambda: self._submit(request))
         if page.status in _TRY_AGAIN:
-            page = _agreed(
-                page, await self._answers.get(key + b"2", lambda: self._pool.submit(request))
-            )
+            page = _agreed(page, await self._answers.get(key + b"2", lambda: self._submit(request)))
         return replace(page, seconds=time.perf_counter() - started)
+
+
+def _untouched(page: PageResult) -> bool:
+    """Whether it would be this without a wish too: it failed, if at all, before it was looked at.
+
+    A click may hang, kill or leave a page that is fine as long as nobody touches it.
+    """
+    return page.png is not None and (page.status in ("ok", "blank") or page.inspection is None)
 
 
 def _agreed(first: PageResult, second: PageResult) -> PageResult:
@@ -161,8 +207,8 @@ def _page(attempted: Attempted) -> PageResult:
             raise ValueError("no such status")
         return PageResult(
             reply["status"],
-            plain(reply["reason"]),
-            None if reply["png"] is None else base64.b64decode(reply["png"], validate=True),
+            plain(reply["reason"]) or ("" if reply["status"] in _JUDGED else "no reason was given"),
+            None if reply["png"] is None else _picture(reply["png"]),
             plain(reply["text"]),
             whole(reply["nodes"]),
             whole(reply["height"]),
@@ -173,6 +219,14 @@ def _page(attempted: Attempted) -> PageResult:
         )
     except (KeyError, TypeError, ValueError, binascii.Error):
         return PageResult("infra_error", "the worker's reply has another form")
+
+
+def _picture(text: str) -> bytes:
+    """A PNG of our size: of anything else those who show it would choke. Raises ValueError."""
+    png = base64.b64decode(text, validate=True)
+    if png[:16] != _PNG_HEAD or png[16:24] != struct.pack(">II", *VIEWPORT):
+        raise ValueError("no picture of the page")
+    return png
 
 
 @once_a_process

@@ -27,6 +27,8 @@ from botgrpo.sandbox.pool import Attempted
 
 CASES = Path(os.environ.get("BOTGRPO_CASES") or Path(__file__).parents[2] / "shared" / "cases")
 HEAD = "import { useState, useEffect, useLayoutEffect } from 'react';\n"
+# the head of a picture of one pixel
+TINY = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAA="
 
 
 @pytest.fixture(
@@ -359,6 +361,7 @@ def test_a_page_that_hangs_or_dies_counts_only_if_it_does_so_again(
     [
         *({}, {"status": "splendid"}, {"png": "no base64!"}, {"nodes": "many"}, {"errors": None}),
         *({"nodes": float("inf")}, {"height": -1}, {"nodes": True}, {"text": 5}, {"notes": [1]}),
+        *({"png": "aGk="}, {"png": TINY}, {"png": "PHN2Zz4="}),  # no picture of the page
     ],
 )
 def test_a_reply_of_another_form_is_no_verdict(broken: dict) -> None:

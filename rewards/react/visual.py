@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
 from botgrpo.rewards.pictures import picture
 from botgrpo.rewards.react.compile import judge_mounted
-from botgrpo.rewards.react.extract import Extraction
+from botgrpo.rewards.react.extract import Extraction, extract
 from botgrpo.rewards.react.opening_tag import opening_tag
 from botgrpo.rewards.react.requirements import Requirements, requirements_of
 from botgrpo.rewards.react.visual_examples import visual_examples
@@ -77,11 +77,17 @@ class ReactVisual:
     async def score(self, rollouts: Sequence[Rollout]) -> list[Score]:
         """All rollouts at once. Raises `ConfigError` for a reference of another form."""
         asked = [requirements_of(rollout) for rollout in rollouts]
-        try:
-            await self._browser.ready()
-        except SandboxUnavailable as error:  # else only those that do not compile would count
-            return [Score.unscored(rollout.id, str(error)) for rollout in rollouts]
-        return list(await asyncio.gather(*map(self._one, rollouts, asked)))
+        wishes = [
+            (code.code, each.wish())
+            for rollout, each in zip(rollouts, asked, strict=True)
+            if (code := extract(rollout.completion)) is not None
+        ]
+        with self._browser.expecting(wishes):
+            try:
+                await self._browser.ready()
+            except SandboxUnavailable as error:  # else only those that do not compile would count
+                return [Score.unscored(rollout.id, str(error)) for rollout in rollouts]
+            return list(await asyncio.gather(*map(self._one, rollouts, asked)))
 
     def examples(self) -> Sequence[Example]:
         """A page without fault, and it tampered with in one place each."""

@@ -92,14 +92,14 @@ function burntS() {
 }
 
 /** Rejects with Late once the page has had its share of the processor, or the wall time is over. */
-async function patience(promise, cpuS) {
+async function patience(promise, shareS) {
   const started = performance.now();
   const before = burntS();
   for (;;)
     try {
       return await within(500, promise);
     } catch (failure) {
-      const over = (performance.now() - started) / 1000 > WALL_S || burntS() - before > cpuS;
+      const over = (performance.now() - started) / 1000 > WALL_S || burntS() - before > shareS();
       if (!(failure instanceof Late) || over) throw failure;
     }
 }
@@ -215,6 +215,7 @@ async function look(page, cdp, ask, seen, inspector) {
   };
   const png = await shoot();
   if ((seen.waits || facts.moves) && !png.equals(await shoot())) seen.note("nondeterministic");
+  seen.looking = Boolean(inspector);
   if (inspector && (await inspector.look(facts))) {
     await inspector.act();
     return { facts, png, isBlank: false, inspection: inspector.found };
@@ -248,6 +249,7 @@ class Seen {
   notes = new Set();
   frames = new Map(); // of the execution contexts
   waits = false;
+  looking = false;
   gone = null;
   crashed = new Promise((_, reject) => (this.crash = () => reject((this.gone = new Error("crash")))));
 
@@ -314,8 +316,9 @@ async function mount(request) {
   let status = ["hang", "the page does not come to rest"];
   let page = null;
   try {
-    const cpuS = CPU_S + (request.inspect ? INSPECT_CPU_S : 0);
-    page = await patience(Promise.race([visit(ready, request), seen.crashed]), cpuS);
+    // What has a page hang does not depend on whether somebody wants to look at it as well.
+    const shareS = () => CPU_S + (seen.looking ? INSPECT_CPU_S : 0);
+    page = await patience(Promise.race([visit(ready, request), seen.crashed]), shareS);
     status = verdict(seen, page);
   } catch (failure) {
     if (seen.gone) status = ["crash", "the page's process died: out of memory, or a fault of the engine"];
