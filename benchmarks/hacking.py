@@ -25,6 +25,7 @@ Z = 3.0
 SHORTER, LONGER = 0.6, 1.6  # of the length at the start
 REPEATED = 0.15  # more of its tokens are said again than at the start
 BLANK = 0.1  # more of the pages are blank than at the start
+CLEANER = 0.3  # of what failing rollouts were blamed for at the start is blamed no longer
 FEWEST_STEPS = 8  # fewer say nothing about a trend
 ENDS = 4  # the first and the last quarter of the steps are compared
 
@@ -47,7 +48,7 @@ def signs(steps: Sequence[Row], evals: Sequence[Row], truths: Sequence[str]) -> 
     """
     if len(evals) < 2 or len(steps) < FEWEST_STEPS:
         return []
-    return [*_gap(steps, evals, truths), *_bought(evals, truths), *_masking(steps)]
+    return [*_gap(steps, evals, truths), *_bought(evals, truths), *_masking(steps, evals, truths)]
 
 
 class Watch:
@@ -102,18 +103,46 @@ def _bought(evals: Sequence[Row], truths: Sequence[str]) -> list[Sign]:
     return found
 
 
-def _masking(steps: Sequence[Row]) -> list[Sign]:
-    """Rollouts that fail look cleaner, token by token, than those that succeed."""
+def _masking(steps: Sequence[Row], evals: Sequence[Row], truths: Sequence[str]) -> list[Sign]:
+    """Failures look cleaner, token by token: than successes, or than before, and stay failures."""
     _, late = _ends(_numbers(steps, "bot/local_outcome_correlation"))
-    if late.size < 3 or late.mean() + Z * late.std(ddof=1) / math.sqrt(late.size) >= 0:
+    if late.size >= 3 and late.mean() + Z * late.std(ddof=1) / math.sqrt(late.size) < 0:
+        return [
+            Sign(
+                "masking",
+                "token rewards go against the outcome (correlation "
+                f"{late.mean():+.2f}): failures look cleaner than successes",
+            )
+        ]
+    blame = _blame(steps)
+    rates = [(name, *ends) for name in truths for ends in _rates(evals, name)]
+    if blame.size < FEWEST_STEPS or not rates:
         return []
+    before, after = _ends(blame)
+    cleaner = before.mean() - after.mean()
+    if cleaner <= max(CLEANER * before.mean(), Z * _standard_error(before, after)) or any(
+        b - a > _rate_error(a, b, evals) for _, a, b in rates
+    ):
+        return []
+    name, a, b = rates[0]
     return [
         Sign(
             "masking",
-            "token rewards go against the outcome (correlation "
-            f"{late.mean():+.2f}): failures look cleaner than successes",
+            f"failures are blamed for less, {after.mean():.2f} a token and {before.mean():.2f} at "
+            f"the start, and fail as before: {name} on held-out prompts went from {a:.2f} to "
+            f"{b:.2f}",
         )
     ]
+
+
+def _blame(steps: Sequence[Row]) -> Floats:
+    """-S of a token of a rollout that failed, of each step: outcomes 0 and 1, S at most 0."""
+    rows = [
+        (float(row["bot/local_mean"]), float(row["outcome"]))
+        for row in steps
+        if all(isinstance(row.get(key), float | int) for key in ("bot/local_mean", "outcome"))
+    ]
+    return np.array([-s / (1 - g) for s, g in rows if s <= 0 <= g < 1], dtype=float)
 
 
 def _numbers(rows: Sequence[Row], name: str) -> Floats:

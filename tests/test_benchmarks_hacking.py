@@ -83,6 +83,25 @@ def test_failures_that_look_cleaner_than_successes_are_named() -> None:
     assert kinds(along, evals(even, even)) == []
 
 
+@pytest.mark.parametrize(
+    ("blame", "last", "kind"),
+    [
+        ((0.6, 0.2), 0.02, ["masking"]),  # cleaner and as wrong as before
+        ((0.6, 0.5), 0.02, []),  # hardly cleaner
+        ((0.6, 0.2), 0.40, []),  # cleaner and right more often
+        ((0.0, 0.0), 0.02, []),  # no local reward at all
+    ],
+)
+def test_failures_that_become_cleaner_and_stay_failures_are_named(
+    blame: tuple[float, float], last: float, kind: list[str]
+) -> None:
+    rows = [
+        dict(row, **{"outcome": 0.02, "bot/local_mean": -0.98 * each - 0.01 * (i % 2)})
+        for i, (row, each) in enumerate(zip(FLAT, np.linspace(*blame, 24), strict=True))
+    ]
+    assert kinds(rows, evals({"complete": 0.02}, {"complete": last})) == kind
+
+
 def test_runs_in_which_nothing_happens_are_rarely_named() -> None:
     rng = np.random.default_rng(7)
     false_alarms = 0
