@@ -59,6 +59,7 @@ class Figure(BaseModel):
     open: list[str] = []
     chosen: list[str] = []
     tiers: dict[Tier, Place]
+    pass_at: list[int] = []  # pass@k of the last checkpoints, for these k
     expects: list[Expectation] = []
 
 
@@ -68,6 +69,7 @@ class Finding:
 
     text: str
     word: Word
+    brief: str = ""  # the claim with its figure alone
 
 
 def names() -> list[str]:
@@ -129,15 +131,13 @@ def _finding(expected: Expectation, verdict: Verdict | None) -> Finding:
         return Finding(
             f"{claim}: an arm is missing, or no seed is finished in both", "not measured"
         )
-    said = (
-        f"{claim}: {measure} {signed(verdict.difference)} {bounds(verdict.interval)}, "
-        f"{verdict.sentence}"
-    )
+    brief = f"{claim}: {measure} {signed(verdict.difference)} {bounds(verdict.interval)}"
+    said = f"{brief}, {verdict.sentence}"
     if expected.kind == "alike":
         interval = verdict.interval if verdict.n_seeds >= seeds_needed() else None
         if interval and interval.low >= -ALIKE and interval.high <= ALIKE:
-            return Finding(f"{said}; within {ALIKE:g}", "agrees")
+            return Finding(f"{said}; within {ALIKE:g}", "agrees", brief)
         apart = verdict.word in ("better", "worse") and abs(verdict.difference) > ALIKE
-        return Finding(said, "disagrees" if apart else "not separated")
+        return Finding(said, "disagrees" if apart else "not separated", brief)
     words: dict[str, Word] = {"better": "agrees", "worse": "disagrees"}
-    return Finding(said, words.get(verdict.word, "not separated"))
+    return Finding(said, words.get(verdict.word, "not separated"), brief)

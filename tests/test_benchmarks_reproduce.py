@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
-from botgrpo.benchmarks import cli, paper, reproduce, shipped, suite
+from botgrpo.benchmarks import (
+    cli,
+    headlines,
+    paper,
+    passes,
+    plan,
+    reproduce,
+    reproduction,
+    shipped,
+    suite,
+)
 from botgrpo.benchmarks.paper import Expectation, Figure, Finding
 from botgrpo.benchmarks.results import load_suite
 from botgrpo.sandbox.errors import ConfigError
@@ -99,15 +112,90 @@ def test_the_page_shows_measured_figures_and_says_why_others_are_not(tmp_path: P
     assert "<svg" in html and "bot_grpo: .1" in html and 'href="F5/report.html"' in html
     assert "vision-language model as judge" in html
     assert "not run yet: botgrpo reproduce F8 --tier micro" in html
-    assert "| agrees |" in table and table.count("| not measured |") == 2
-    assert "Pass@1, averaged over training: +" in table
+    assert "| agrees |" in table and table.count("| not measured | `botgrpo") == 2
+    assert "Pass@1 0." in table and "Pass@2 not measured" in table
     assert (tmp_path / "F5/report.html").is_file()
 
 
+def suite_of(folder: Path, name: str, arms: dict[str, float] = ARMS, **options: int) -> Path:
+    """A synthetic folder that holds the suite `name`."""
+    write_synthetic_suite(folder, arms=arms, **options)  # type: ignore[arg-type]
+    path = folder / "suite.toml"
+    path.write_text(path.read_text().replace('"synthetic"', f'"{name}"'))
+    return folder
+
+
 def test_the_first_claim_is_told_in_steps_sooner(tmp_path: Path) -> None:
-    write_synthetic_suite(tmp_path / "F1", arms=ARMS, seeds=8)
-    rows = reproduce.markdown([reproduce._row(paper.load("F1"), "micro", tmp_path)], "micro")
-    assert "times sooner" in rows and "8 of 8 runs of BoT-GRPO" in rows
+    result = load_suite(suite_of(tmp_path / "F1", "paper_f1", seeds=8))
+    told = headlines.sooner(result)
+    assert "times as soon" in told and "8 of 8 seeds paired" in told
+    assert float(told.split(" times")[0].split()[-1]) > 1.3
+    result = load_suite(suite_of(tmp_path / "slow", "paper_f1", {"grpo": 0.01, "bot_grpo": 0.01}))
+    assert "no run of either reaches complete 0.5" in headlines.sooner(result)
+
+
+def test_a_ratio_of_means_has_an_interval_by_pairs() -> None:
+    ones = np.ones(5)
+    assert headlines.ratio_interval(2 * ones, ones) == (2.0, 2.0)
+    assert headlines.ratio_interval(ones[:1], ones[:1]) is None
+    low, high = headlines.ratio_interval(np.array([30.0, 60.0]), np.array([30.0, 30.0])) or (0, 0)
+    assert (low, high) == (1.0, 2.0)
+
+
+def test_pass_at_k_is_told_where_it_was_measured_and_by_which_step(tmp_path: Path) -> None:
+    result = load_suite(suite_of(tmp_path, "paper_f5", seeds=6))
+    assert "Pass@2 not measured" in headlines.pass_at_k(result)
+    for (arm, _), cell in result.cells.items():
+        rates = {1: 0.2, 2: 0.3, 4: 0.5 if arm == "bot_grpo" else 0.4}
+        (cell.folder / passes.FILE).write_text(json.dumps({"rates": rates}))
+    told = headlines.pass_at_k(result)
+    assert "Pass@4 0.500 against 0.400, +0.100 [+0.100, +0.100], better" in told
+    assert (
+        "Pass@1 0.200 against 0.200, +0.000" in told and "that of BoT-GRPO is there at step" in told
+    )
+
+
+def test_a_document_is_written_from_folders_of_several_tiers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hours = ["about 4 GPU hours on an H100 by arithmetic"]  # the plan has a test of its own
+    monkeypatch.setattr(plan, "of_accelerator", lambda *_: hours)
+    suite_of(tmp_path / "a/F1", "paper_f1", seeds=8)
+    suite_of(tmp_path / "b/F1", "small_f1", seeds=2)
+    shutil.rmtree(tmp_path / "a/F1/cells/twin/seed3")
+    page = tmp_path / "docs/reproduction.md"
+    folders = [f"--from={tmp_path / name}" for name in "ab"]
+    assert cli.main(["reproduce", "F1", "F2", f"--page={page}", *folders]) == 0
+    text = page.read_text()
+    assert "micro: 8 seeds, 23 of 24 cells finished" in text and "small: 2 seeds" in text
+    assert "Micro tier: complete 0.5 comes" in text and "Small tier: complete 0.5 comes" in text
+    assert "Not measured: `botgrpo reproduce F5`" in text
+    assert "GPU hours on an H100" in text and "core hours for" in text
+    for tier in ("micro", "small"):
+        picture = (page.parent / f"reproduction/F1-{tier}.svg").read_text()
+        assert ElementTree.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
+        assert f"(reproduction/F1-{tier}.svg)" in text and ".mean" in picture
+
+
+def test_a_folder_that_holds_another_suite_is_refused(tmp_path: Path) -> None:
+    suite_of(tmp_path / "F1", "quickstart")
+    with pytest.raises(ConfigError, match=r"'quickstart' is none of F1's: paper_f1, small_f1"):
+        reproduction.gather([paper.load("F1")], [tmp_path])
+    with pytest.raises(ConfigError, match="no folder there"):
+        reproduction.gather([paper.load("F1")], [tmp_path / "none"])
+
+
+def test_an_arm_that_falls_less_from_its_peak_is_steadier(tmp_path: Path) -> None:
+    folder = suite_of(tmp_path, "paper_f10", {"one_turn": 1.6, "two_turn": 1.6}, seeds=8)
+    for seed in range(8):
+        path = folder / f"cells/one_turn/seed{seed}/eval.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        rows[-1]["complete"] -= 0.3 + 0.01 * seed
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    claims = figure(("two_turn", "one_turn", "steadier"), ("one_turn", "two_turn", "steadier"))
+    found = paper.findings(claims, load_suite(folder))
+    assert [f.word for f in found] == ["agrees", "disagrees"]
+    assert "two_turn falls less than one_turn: spared of the peak +0.29" in found[0].text
 
 
 def test_a_plan_for_the_paper_s_size_needs_no_weights(capsys: pytest.CaptureFixture[str]) -> None:
@@ -118,7 +206,8 @@ def test_a_plan_for_the_paper_s_size_needs_no_weights(capsys: pytest.CaptureFixt
     assert "F2" in told and "not measured" not in told.split("F2")[0]
 
 
-def test_the_table_keeps_its_rows_whatever_a_title_holds() -> None:
+def test_the_table_keeps_its_rows_whatever_a_title_holds(tmp_path: Path) -> None:
     hostile = figure().model_copy(update={"title": "a|b\nc"})
-    row = reproduce.Row(hostile, "", "", None, (), "not measured")
-    assert reproduce.markdown([row], "micro").splitlines()[2].startswith("| F5: a\\|b c | it is")
+    row = reproduction.Row(hostile, "micro", "why")
+    page = reproduction.write([row], tmp_path / "page.md").read_text()
+    assert "| F5: a\\|b c | it is better | why |" in page
