@@ -27,7 +27,7 @@ try:
 except SandboxUnavailable:
     CHROMIUM = ""  # what is marked `browser` is then skipped
 TWO = {"grpo": 0.9, "bot_grpo": 1.25}
-SECTIONS = ["verdict", "curves", "threshold", "mix", "rollouts", "run"]
+SECTIONS = ["verdict", "curves", "threshold", "profiles", "transfer", "mix", "rollouts", "run"]
 HOSTILE = (
     "<script>window.pwned=1</script></script><script>window.pwned=2</script>"
     '<img src=x onerror="window.pwned=3"><svg onload="window.pwned=4"><a href="javascript:1">'

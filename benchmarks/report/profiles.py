@@ -13,12 +13,13 @@ import numpy as np
 from markupsafe import Markup
 
 from botgrpo.benchmarks.report.analysis import Analysis
-from botgrpo.benchmarks.report.charts import colour
+from botgrpo.benchmarks.report.charts import clip, colour
 from botgrpo.benchmarks.report.svg import Frame, figure, tag
 from botgrpo.benchmarks.stats import Floats, band, performance_profile
 
 LEVELS = 161  # finer than the pixels of the wide chart's steps
 TABLE_ROWS = 9
+MOST_LABELS = 16  # as many as stand beside the chart; the legend above it names all
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,12 @@ def profiles(analysis: Analysis) -> list[Profile]:
 
 
 def profile_chart(found: Sequence[Profile], *, width: int, id: str, title: str) -> Markup:
-    """A line a design, falling from all of its runs to none; the baseline's is dashed."""
+    """A line a design, falling from all of its runs to none; names beside it, the best first."""
     levels = found[0].levels
     height = 360 if width > 500 else 280
-    frame = Frame(width, height, 46, 14, 12, 44, (levels[0], levels[-1]), (0.0, 1.0))
+    labels = width > 500 and len(found) <= MOST_LABELS
+    right = 140 if labels else 14
+    frame = Frame(width, height, 46, right, 12, 44, (levels[0], levels[-1]), (0.0, 1.0))
     parts = [frame.x_axis("area under the learning curve"), frame.y_axis()]
     for each in found:
         if each.n_seeds > 1:
@@ -65,6 +68,13 @@ def profile_chart(found: Sequence[Profile], *, width: int, id: str, title: str) 
         parts.append(
             tag("path", tag("title", each.arm), class_=f"mean {colour(each.index)}", d=line)
         )
+    if labels:
+        order = sorted(found, key=lambda p: -_half(p))
+        parts += [
+            tag("text", clip(each.arm, 18), class_=f"label {colour(each.index)}",
+                x=float(width - right + 12), y=24.0 + 18 * i)
+            for i, each in enumerate(order)
+        ]  # fmt: skip
     told = "; ".join(f"{p.arm}: half of {p.n_seeds} runs above {_half(p):.3f}" for p in found)
     return figure(frame, id, title, f"{told}. The numbers are in the table below.", *parts)
 
