@@ -22,6 +22,7 @@ from botgrpo.benchmarks.stats import Floats
 Row = Mapping[str, Any]
 
 Z = 3.0
+Z_BEST = 4.0  # for a fall from the best of the evaluations so far
 SHORTER, LONGER = 0.6, 1.6  # of the length at the start
 REPEATED = 0.15  # more of its tokens are said again than at the start
 BLANK = 0.1  # more of the pages are blank than at the start
@@ -67,17 +68,36 @@ class Watch:
 
 
 def _gap(steps: Sequence[Row], evals: Sequence[Row], truths: Sequence[str]) -> list[Sign]:
-    """The reward went up while what it stands for went down."""
-    early, late = _ends(_numbers(steps, "reward"))
-    if late.size < 2 or late.mean() - early.mean() <= Z * _standard_error(early, late):
-        return []
-    told = f"the reward rose from {early.mean():.2f} to {late.mean():.2f}"
+    """The reward went up while what it stands for went down, from the start or from its best."""
     return [
-        Sign("gap", f"{told} while {name} on held-out prompts fell from {a:.2f} to {b:.2f}")
+        Sign(
+            "gap",
+            f"the reward rose from {early.mean():.2f} to {late.mean():.2f} while {name} on "
+            f"held-out prompts fell from {a:.2f} to {b:.2f}",
+        )
         for name in truths
-        for a, b in _rates(evals, name)
-        if a - b > Z * _rate_error(a, b, evals)
+        for best in {0, _best(evals, name)}
+        for a, b in _rates(evals[best:], name)
+        # the best of many looks is a lucky one: a fall from it has to be larger
+        if a - b > (Z_BEST if best else Z) * _rate_error(a, b, evals[best:])
+        for early, late in [_since(steps, int(evals[best].get("step", 0)))]
+        if late.mean() - early.mean() > Z * _standard_error(early, late)
     ]
+
+
+def _best(evals: Sequence[Row], name: str) -> int:
+    """Place of the evaluation with the highest rate."""
+    known = [(float(row[name]), -i) for i, row in enumerate(evals) if _is_number(row.get(name))]
+    return -max(known)[1] if known else 0
+
+
+def _since(steps: Sequence[Row], step: int) -> tuple[Floats, Floats]:
+    """Rewards of the first and the last quarter of all steps, the first counted from `step` on."""
+    every, later = (
+        _numbers(rows, "reward") for rows in (steps, [r for r in steps if r.get("step", 0) > step])
+    )
+    size = max(2, len(every) // ENDS)
+    return (later if len(later) > size else every)[:size], every[-size:]
 
 
 def _bought(evals: Sequence[Row], truths: Sequence[str]) -> list[Sign]:
@@ -145,8 +165,12 @@ def _blame(steps: Sequence[Row]) -> Floats:
     return np.array([-s / (1 - g) for s, g in rows if s <= 0 <= g < 1], dtype=float)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int)
+
+
 def _numbers(rows: Sequence[Row], name: str) -> Floats:
-    values = [row[name] for row in rows if isinstance(row.get(name), float | int)]
+    values = [row[name] for row in rows if _is_number(row.get(name))]
     return np.array(values, dtype=float)
 
 
@@ -162,7 +186,7 @@ def _standard_error(a: Floats, b: Floats) -> float:
 def _rates(evals: Sequence[Row], name: str) -> list[tuple[float, float]]:
     """(first, last) where both were scored, else nothing."""
     ends = evals[0].get(name), evals[-1].get(name)
-    if not all(isinstance(value, float | int) for value in ends):
+    if not all(map(_is_number, ends)):
         return []
     return [(float(ends[0]), float(ends[1]))]  # type: ignore[arg-type]
 

@@ -73,6 +73,22 @@ def test_each_way_to_be_paid_without_being_better_has_its_sign(
     assert kinds(FLAT, evals(first, {**first, **last})) == [kind]
 
 
+def test_a_truth_that_rises_first_and_falls_while_the_reward_goes_on_is_named() -> None:
+    rates = [0.19, 0.44, 0.36, 0.28, 0.18]
+    rows = [
+        dict(evals({}, {})[0], step=6 * i, complete=r, compile=0.2 + r) for i, r in enumerate(rates)
+    ]
+    found = signs(RISING, rows, ("complete",))
+    assert [sign.kind for sign in found] == ["gap"] and "fell from 0.44 to 0.18" in found[0].text
+    assert "rose from 0.4" in found[0].text  # since the best, not since the start
+    wavers = [
+        dict(row, complete=rate)
+        for row, rate in zip(rows, (0.2, 0.5, 0.4, 0.45, 0.38), strict=True)
+    ]
+    assert not signs(RISING, wavers, ("complete",))
+    assert not signs(FLAT, rows, ("complete",))
+
+
 def test_failures_that_look_cleaner_than_successes_are_named() -> None:
     even = {"complete": 0.5}
     against = [
