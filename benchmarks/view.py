@@ -22,6 +22,7 @@ from botgrpo.benchmarks.report.runs import exact, shortened
 from botgrpo.benchmarks.report.tokens import LEVELS, full_colour
 from botgrpo.benchmarks.stability import Stability, stability, stability_text
 from botgrpo.rewards import Range, RewardSpec, Rollout, Score
+from botgrpo.rewards.judges.provenance import in_words
 
 MOST_ROLLOUTS = 500
 # of rollouts and of pictures apart, so that a page stays under 15 MB whatever they hold
@@ -47,6 +48,7 @@ def write_view(
     rollouts: Sequence[Rollout],
     passes: Sequence[Sequence[Score]],
     images: Mapping[str, bytes] | None = None,
+    judges: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Path:
     """Write the page of the first pass; with more of them it also says what changed.
 
@@ -57,8 +59,9 @@ def write_view(
         passes: one list of R scores for each pass, at least one.
         images: id of a rollout -> a PNG, JPEG, WebP or GIF to stand beside it, e.g. the screenshot
             of its page.
+        judges: models that the reward asked, as `judges_of` gives them.
     """
-    return write_page(Path(path), view_html(spec, rollouts, passes, images))
+    return write_page(Path(path), view_html(spec, rollouts, passes, images, judges))
 
 
 def view_html(
@@ -66,6 +69,7 @@ def view_html(
     rollouts: Sequence[Rollout],
     passes: Sequence[Sequence[Score]],
     images: Mapping[str, bytes] | None = None,
+    judges: Mapping[str, Mapping[str, str]] | None = None,
 ) -> str:
     """The page as text; arguments as for `write_view`."""
     scores = passes[0]
@@ -78,6 +82,7 @@ def view_html(
     outcomes = [s.outcome for s in scores if s.outcome is not None]
     return pages.get_template("view.html.j2").render(
         spec=spec,
+        judges=in_words(judges or {}),
         n_rollouts=len(rollouts),
         n_groups=len({r.group for r in rollouts}),
         n_scored=len(outcomes),

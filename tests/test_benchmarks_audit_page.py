@@ -55,7 +55,7 @@ def hostile_page(**options) -> str:
         for k in (1, 0)
     ]
     cards = audit({f"evil{EVIL}": Evil(), "again": Evil()}, items, 2)
-    facts = {"file": EVIL, "rollouts": 16, "prompts": 8, "passes": 2,
+    facts = {"file": EVIL, "judges": [EVIL], "rollouts": 16, "prompts": 8, "passes": 2,
              "labelled_outcomes": 16, "labelled_places": 16, "with_tokens": 16}  # fmt: skip
     return page_html(cards, {c.name: evidence(c.seen) for c in cards}, facts, **options)
 

@@ -499,3 +499,26 @@ def test_pictures_are_dropped_where_nobody_looks_and_where_there_is_no_room(
         picture("r2", PNG)
         picture("r3", b"x")
     assert dict(found) == {"r1": PNG, "r3": b"x"}
+
+
+def test_what_a_part_of_a_composite_said_stands_in_its_own_row() -> None:
+    one = rollout("r1")
+    path = "path/to/mine.py:f"
+    metrics = {
+        "rewards/react.eslint": -0.1,
+        "rewards/react.eslint/fatal": 0.0,
+        "rewards/react.code_judge/judge/calls": 2.0,  # of a part that nobody could score
+        "rewards/react.code_judge/judge/cost": 0.0,
+        f"rewards/{path}": 1.0,
+        f"rewards/{path}/chars": 5.0,
+        "chars": 3.0,
+    }
+    html = page_of([one], [scored(one, metrics=metrics)])
+    found = re.findall(r'<th scope="row">([^<]*)</th><td>([^<]*)</td><td>(.*?)</td>', html)
+    rows_of = {name: (value, re.findall(r"<d[td]>([^<]*)", rest)) for name, value, rest in found}
+    assert rows_of == {
+        "react.eslint": ("\N{MINUS SIGN}0.1", ["fatal", "0"]),
+        "react.code_judge": ("unscored", ["judge/calls", "2"]),
+        path: ("1", ["chars", "5"]),
+    }
+    assert "<div><dt>chars</dt><dd>3</dd></div>" in html

@@ -201,7 +201,8 @@ def test_the_manifest_gets_the_model_and_the_prompts_hash():
     judge = f"react.code_judge({options})"
     noisy = f"noise.flip(react.code_judge({options}, expected_score=True), p=0.1)"
     found = judges_of(Composite(Design({judge: 1.0, noisy: 0.5, "react.compile": 1.0})))
-    assert found[judge] == {"model": "m", "prompt_sha256": build(judge).prompt_hash}
+    told = {"model": "m", "host": "h", "prompt_sha256": build(judge).prompt_hash}
+    assert found[judge] == told
     assert found[noisy]["prompt_sha256"] != found[judge]["prompt_sha256"]
     assert set(found) == {judge, noisy} and judges_of(build("react.compile")) == {}
 

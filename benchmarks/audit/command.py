@@ -14,6 +14,7 @@ from botgrpo.benchmarks.audit.evidence import evidence
 from botgrpo.benchmarks.audit.labels import Labelled, read_labelled
 from botgrpo.benchmarks.audit.page import page_html
 from botgrpo.benchmarks.report.document import write_page
+from botgrpo.rewards.judges.provenance import in_words, judges_of
 from botgrpo.rewards.registry import build
 from botgrpo.sandbox.errors import ConfigError
 
@@ -59,6 +60,13 @@ def run(
     out.mkdir(parents=True, exist_ok=True)
     cards = audit(built, items, passes, progress, earlier)
     facts = _facts(items, passes, Path(rollouts).name)
+    labelled = bool(facts["labelled_outcomes"] or facts["labelled_places"])
+    judges = {
+        part if part == name else f"{part} of {name}": judge
+        for name, made in built.items()
+        for part, judge in judges_of(made, name).items()
+    }
+    facts["judges"] = in_words(judges, labelled=labelled)
     text = json.dumps(to_json(cards, facts), indent=1, allow_nan=False)
     (out / "audit.json").write_text(text + "\n", encoding="ascii")
     found = {card.name: evidence(card.seen) for card in cards}

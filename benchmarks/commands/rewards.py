@@ -38,8 +38,9 @@ def score(arguments: Namespace) -> int:
     write_records(arguments.out, scoring.records(passes))
     if arguments.html:
         from botgrpo.benchmarks.view import write_view
+        from botgrpo.rewards.judges.provenance import judges_of
 
-        write_view(arguments.html, reward.spec, rollouts, passes, images)
+        write_view(arguments.html, reward.spec, rollouts, passes, images, judges_of(reward))
     if arguments.pictures:
         from botgrpo.benchmarks import win_rates
         from botgrpo.rewards.judges.prompts import request_text

@@ -76,6 +76,7 @@ def write_report(
         differences=provenance.config_differences(suite),
         manifest=provenance.manifest_rows(suite),
         hours=provenance.total_hours(suite),
+        judges=provenance.judge_lines(suite),
         **static("report.js", "report.css"),
     )
     return write_page(page or suite.folder / "report.html", html)

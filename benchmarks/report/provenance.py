@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from botgrpo.benchmarks.results import STEP_TIMES, SuiteResult
+from botgrpo.rewards.judges.provenance import in_words
 
 LONGEST_VALUE = 400
 
@@ -52,6 +53,17 @@ def _declared(suite: SuiteResult, arm: str) -> dict[str, str]:
         if isinstance(table, Mapping) and table.get("name") == arm:
             return {k: v for k, v in flatten(table) if not _names_the_cell(k)}
     return {}
+
+
+def judge_lines(suite: SuiteResult) -> list[str]:
+    """Who judged, or that nobody did; of cells without a manifest nothing is known."""
+    judges: dict[str, Mapping[str, str]] = {}
+    for (arm, _), cell in suite.cells.items():
+        reward = cell.manifest.get("reward")
+        found = reward.get("judges") if isinstance(reward, Mapping) else None
+        if isinstance(found, Mapping):
+            judges |= {f"{name} of {arm}": each for name, each in found.items()}
+    return in_words(judges)
 
 
 def total_hours(suite: SuiteResult) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from botgrpo.benchmarks.report.runs import Finding, Run, runs, shortened
@@ -15,6 +15,17 @@ LONGEST_PROMPT = 20_000
 LONGEST_REASON = 2_000
 LONGEST_NAME = 100
 MOST_METRICS = 60
+MOST_PARTS = 20
+_PART = "rewards/"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A reward inside a composite: its own outcome, and what else it measured."""
+
+    name: str
+    outcome: str
+    metrics: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,7 @@ class Row:
     n_tokens: int | None
     runs: tuple[Run, ...]
     findings: tuple[Finding, ...]
+    parts: tuple[Part, ...]
     metrics: tuple[tuple[str, str], ...]
     repeats: tuple[str, ...]
     changed: bool
@@ -57,10 +69,8 @@ def row_of(
     score, prompt = scores[0], prompt_text(rollout.prompt)
     text, tokens, local, spans = _cut(rollout, score)
     made, findings = runs(text, tokens, local, spans, scale)
-    metrics = [(shortened(name, LONGEST_NAME), f"{v:.6g}") for name, v in score.metrics.items()]
-    if len(metrics) > MOST_METRICS:
-        metrics[MOST_METRICS:] = [("more metrics, not shown", str(len(metrics) - MOST_METRICS))]
-    metrics.append(("seconds", f"{score.seconds:.3g}"))
+    parts, own = _parts(score.metrics)
+    metrics = [*_numbers(own), ("seconds", f"{score.seconds:.3g}")]
     return Row(
         at=at,
         id=shortened(rollout.id, LONGEST_NAME),
@@ -77,6 +87,7 @@ def row_of(
         n_tokens=None if tokens is None else len(tokens),
         runs=tuple(made),
         findings=tuple(findings),
+        parts=parts,
         metrics=tuple(metrics),
         repeats=tuple(map(_outcome, scores)) if len(scores) > 1 else (),
         changed=changed,
@@ -84,10 +95,58 @@ def row_of(
     )
 
 
+def _parts(metrics: Mapping[str, float]) -> tuple[tuple[Part, ...], dict[str, float]]:
+    """Metrics of a composite by the part that they are of, `rewards/PART/NAME`; and all others.
+
+    What a judge did not take (calls, tokens, money: 0) is left out.
+    """
+    own: dict[str, float] = {}
+    found: dict[str, dict[str, float]] = {}
+    for key, value in metrics.items():
+        part = _part(key, metrics)
+        if part is None or (part not in found and len(found) >= MOST_PARTS):
+            own[key] = value
+            continue
+        values, name = found.setdefault(part, {}), key[len(part) + 1 :]
+        if value or not name.startswith("judge/"):
+            values[name] = value
+    parts = [
+        Part(
+            shortened(part.removeprefix(_PART), LONGEST_NAME),
+            _shown(values.pop("", None)),
+            tuple(_numbers(values)),
+        )
+        for part, values in found.items()
+    ]
+    return tuple(parts), own
+
+
+def _part(key: str, metrics: Mapping[str, float]) -> str | None:
+    """The shortest key that this one continues, or its first two pieces; None for no part."""
+    if not key.startswith(_PART):
+        return None
+    pieces = key.split("/")
+    for end in range(2, min(len(pieces), MOST_PARTS)):
+        if (prefix := "/".join(pieces[:end])) in metrics:  # a name may hold a slash itself
+            return prefix
+    continued = any(other.startswith(f"{key}/") for other in metrics)
+    return key if continued else "/".join(pieces[:2])
+
+
+def _numbers(metrics: Mapping[str, float]) -> list[tuple[str, str]]:
+    """To six digits; of very many the first."""
+    shown = [(shortened(name, LONGEST_NAME), f"{v:.6g}") for name, v in metrics.items()]
+    if len(shown) > MOST_METRICS:
+        shown[MOST_METRICS:] = [("more metrics, not shown", str(len(shown) - MOST_METRICS))]
+    return shown
+
+
 def _outcome(score: Score) -> str:
-    if score.outcome is None:
-        return "unscored"
-    return f"{score.outcome:.6g}".replace("-", "\N{MINUS SIGN}")
+    return _shown(score.outcome)
+
+
+def _shown(outcome: float | None) -> str:
+    return "unscored" if outcome is None else f"{outcome:.6g}".replace("-", "\N{MINUS SIGN}")
 
 
 def _title(prompt: Prompt) -> str:

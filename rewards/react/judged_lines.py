@@ -72,6 +72,7 @@ def blamed(code: Extraction, lines: Sequence[Blame]) -> tuple[Span, ...]:
         text = code.code[starts[line - 1] : starts[line]]
         seen = text.strip()
         start = code.start + starts[line - 1] + (text.index(seen) if seen else 0)
-        label = f"judge {blame.impact}: {remark(blame.why)}"
+        why = remark(blame.why)
+        label = f"judge {blame.impact}" + f": {why}" * bool(why)
         spans.append(Span(start, start + len(seen), blame.impact / 10, label))
     return tuple(spans)
