@@ -118,7 +118,7 @@ def measure(
                 rows = [
                     Row(ids[i // k], s.token_ids, np.zeros(0), s.logps) for i, s in enumerate(drawn)
                 ]
-                for picked in microbatches(rows, MICRO_TOKENS):
+                for picked in microbatches(policy.model, rows, MICRO_TOKENS):
                     logps_N, _ = token_logps(
                         policy.model,
                         [rows[i] for i in picked],

@@ -140,7 +140,7 @@ def roofline(config: Config, found: Footprint) -> Pace:
 
     products = H100_PRODUCTS * COMPUTE_SHARE
     passes = 8 if config.policy.gradient_checkpointing else 6
-    learned = found.rows * found.width * config.optim.epochs
+    learned = found.update_tokens * config.optim.epochs
     read = (found.decoding or found.weights) + found.cache / 2
     decode_s = config.sampling.max_new_tokens * read / (H100_BYTES_S * BANDWIDTH_SHARE)
     drawn = found.rows * config.sampling.max_new_tokens
@@ -284,6 +284,7 @@ def _memory_lines(config: Config, found: Footprint, has: float) -> list[str]:
         _Line("gradients", found.gradients, f"of {found.trained:,} that learn"),
         _Line("optimizer", found.optimizer, "AdamW: two moments"),
         _Line("reference", found.reference, "the run's first weights, for optim.kl"),
+        _Line("beside", found.beside, "what learns beside the policy, and PRIME's reference"),
         _Line(
             "decoding",
             found.decoding,
@@ -295,7 +296,7 @@ def _memory_lines(config: Config, found: Footprint, has: float) -> list[str]:
         _Line(
             "activations",
             found.activations,
-            f"{found.micro_rows} rollouts x {found.width} tokens, update{recomputed}",
+            f"{found.micro_rows} rollouts, {found.micro_tokens} tokens, update{recomputed}",
         ),
         _Line("logits", found.logits, "of their completions, in pieces, update"),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from transformers import LlamaConfig, SmolLM3Config
@@ -13,6 +14,7 @@ from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer import footprint as fp
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.llama import LlamaDecoder
+from botgrpo.trainer.logps import Row, hidden_states
 from botgrpo.trainer.pace import measure
 from botgrpo.trainer.policy import DTYPES, load_policy
 from tiny import tiny_config, tiny_policy_folder
@@ -23,36 +25,42 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_policy_folder(tmp_path_factory.mktemp("policy"))
 
 
-def counted_for_real(folder: Path, config: Config, rows: int, width: int) -> int:
+def rows_of(rows: int, prompt: int = 9, new: int = 12) -> list[Row]:
+    """Rollouts of one prompt."""
+    return [Row([1] * prompt, [1] * new, np.zeros(0), np.zeros(0)) for _ in range(rows)]
+
+
+def counted_for_real(folder: Path, config: Config, rows: list[Row]) -> int:
     """Bytes that a real forward pass keeps."""
     model = load_policy(folder, config.policy).model
     dtype = config.policy.update_dtype
     autocast = None if dtype == "float32" else DTYPES[dtype]
     with fp.kept_bytes(model) as kept, torch.autocast("cpu", autocast, enabled=bool(autocast)):
-        model.base_model(input_ids=torch.zeros((rows, width), dtype=torch.long), use_cache=False)
+        hidden_states(model, rows, pad_id=0)
     return sum(kept.values())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_activations_are_those_of_a_real_forward_pass(folder: Path, dtype: str) -> None:
     config = tiny_config(policy__update_dtype=dtype)
-    predicted = fp.activations(fp.read_config(folder), config, 3, 20)
-    assert predicted == counted_for_real(folder, config, 3, 20) > 0
+    predicted = fp.activations(fp.read_config(folder), config, rows_of(3))
+    assert predicted == counted_for_real(folder, config, rows_of(3)) > 0
 
 
 def test_layers_that_are_computed_again_keep_less(folder: Path) -> None:
     config = tiny_config(policy__gradient_checkpointing="true")
-    plain = counted_for_real(folder, tiny_config(), 3, 20)
-    again = counted_for_real(folder, config, 3, 20)
+    plain = counted_for_real(folder, tiny_config(), rows_of(3))
+    again = counted_for_real(folder, config, rows_of(3))
     # one layer alone: what is kept between layers, and that layer while it is computed again
     assert again < plain / 4
-    assert fp.activations(fp.read_config(folder), config, 3, 20) == again + plain
+    assert fp.activations(fp.read_config(folder), config, rows_of(3)) == again + plain
 
 
 def test_a_deep_model_is_counted_from_a_few_of_its_layers() -> None:
     shape: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "vocab_size": 50}
     deep = LlamaConfig(**shape, num_hidden_layers=20, num_attention_heads=2, num_key_value_heads=1)
-    assert fp.activations(deep, tiny_config(), 2, 9) == fp._kept(deep, tiny_config(), 2, 9)
+    rows = rows_of(2)
+    assert fp.activations(deep, tiny_config(), rows) == fp._kept(deep, tiny_config(), rows)
 
 
 def test_fewer_layers_keep_their_kinds() -> None:
@@ -72,6 +80,7 @@ def test_weights_cache_and_optimiser_are_those_of_a_run(folder: Path) -> None:
     assert found.optimizer == 8 * parameters and found.decoding == 2 * parameters
     rows, width = 2 * 4, 10 + 12
     assert (found.rows, found.width, found.micro_rows) == (rows, width, rows)
+    assert found.micro_tokens == found.update_tokens == 2 * 10 + rows * 12  # a prompt is there once
     cache = LlamaDecoder(policy.model, torch.bfloat16).new_cache(rows, width)
     assert found.cache == sum(t.numel() * t.element_size() for pair in cache for t in pair)
     assert found.peak == found.steady + max(
@@ -100,7 +109,16 @@ def test_with_adapters_only_they_need_gradients(folder: Path) -> None:
     assert found.trained == learned < found.parameters
     assert found.gradients == 4 * learned and found.reference == 0
     assert found.weights == 4 * learned + 2 * (found.parameters - learned)
-    assert found.activations == counted_for_real(folder, config, found.micro_rows, found.width)
+    assert found.activations == counted_for_real(folder, config, fp.longest_rows(config, 10))
+
+
+def test_a_small_budget_makes_more_passes_and_each_computes_its_prompts_again(
+    folder: Path,
+) -> None:
+    config = tiny_config(optim__microbatch_tokens=10 + 2 * 12)
+    found = fp.footprint(config, folder, prompt_tokens=10)
+    assert (found.micro_rows, found.micro_tokens) == (2, 34)
+    assert found.update_tokens == 4 * 34
 
 
 def test_a_pace_grows_with_what_is_done(folder: Path) -> None:

@@ -100,7 +100,7 @@ def test_the_constant_that_divides_the_loss_is_the_generation_cap() -> None:
 
 def test_micro_batches_hold_every_row_once_and_keep_the_budget() -> None:
     rows = some_rows()
-    batches = list(microbatches(rows, 16))
+    batches = list(microbatches(tiny_model(), rows, 16))
     assert sorted(i for batch in batches for i in batch) == [0, 1, 2]
     for batch in batches:
         width = max(len(rows[i].prompt_ids) + len(rows[i].completion_ids) for i in batch)

@@ -7,18 +7,21 @@ pass on tensors without storage, so that every architecture of transformers coun
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from botgrpo.trainer import shared_prompt
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.llama import supports
-from botgrpo.trainer.logps import CHUNK_ELEMENTS
-from botgrpo.trainer.policy import DTYPES, SMALL_WIDTH, checkpoint_layers
+from botgrpo.trainer.logps import CHUNK_ELEMENTS, Row, hidden_states, microbatches
+from botgrpo.trainer.models import locate
+from botgrpo.trainer.policy import DTYPES, checkpoint_layers
 
 # of one logit in an update: in the products' type, as float32, by temperature, log-probability
 LOGIT_BYTES = 14
@@ -42,10 +45,13 @@ class Footprint:
     rows: int  # rollouts in a step
     width: int  # tokens of the longest prompt and completion
     micro_rows: int  # rollouts in one forward pass of the update
+    micro_tokens: int  # tokens that it computes, padding included
+    update_tokens: int  # in all passes of an epoch
     weights: int
     gradients: int
     optimizer: int
     reference: int
+    beside: int
     decoding: int
     cache: int
     drawing: int
@@ -54,7 +60,8 @@ class Footprint:
 
     @property
     def steady(self) -> int:
-        return self.weights + self.gradients + self.optimizer + self.reference + self.decoding
+        learning = self.weights + self.gradients + self.optimizer
+        return learning + self.reference + self.beside + self.decoding
 
     @property
     def peak(self) -> int:
@@ -75,7 +82,10 @@ def footprint(config: Config, folder: Path, prompt_tokens: int) -> Footprint:
     in_place = model.get_input_embeddings().weight.dtype == DTYPES[policy.generate_dtype]
     rows = sampling.prompts * sampling.group_size
     width = prompt_tokens + sampling.max_new_tokens
-    micro_rows = min(rows, max(1, config.optim.microbatch_tokens // width))
+    longest = longest_rows(config, prompt_tokens)
+    passes = list(microbatches(model, longest, config.optim.microbatch_tokens))
+    tokens = [computed_tokens(model, [longest[i] for i in picked]) for picked in passes]
+    micro = [longest[i] for i in passes[0]]  # all are alike, and the last may be smaller
     head = getattr(shape, "head_dim", None) or shape.hidden_size // shape.num_attention_heads
     kv_heads = getattr(shape, "num_key_value_heads", None) or shape.num_attention_heads
     kind, copied = config.engine.kind, parameters * decode_bytes
@@ -88,7 +98,7 @@ def footprint(config: Config, folder: Path, prompt_tokens: int) -> Footprint:
     elif in_place and not supports(model):
         copied = 0
     logits = min(
-        micro_rows * sampling.max_new_tokens * shape.vocab_size,
+        len(micro) * sampling.max_new_tokens * shape.vocab_size,
         max(CHUNK_ELEMENTS, shape.vocab_size),
     )
     return Footprint(
@@ -98,17 +108,43 @@ def footprint(config: Config, folder: Path, prompt_tokens: int) -> Footprint:
         vocabulary=shape.vocab_size,
         rows=rows,
         width=width,
-        micro_rows=micro_rows,
+        micro_rows=len(micro),
+        micro_tokens=tokens[0],
+        update_tokens=sum(tokens),
         weights=weights,
         gradients=learned,
         optimizer=2 * learned,
         reference=weights if config.optim.kl and policy.lora is None else 0,
+        beside=beside(config, model),
         decoding=copied,
         cache=cache,
         drawing=drawing,
-        activations=activations(model_config, config, micro_rows, width),
+        activations=activations(model_config, config, micro),
         logits=logits * LOGIT_BYTES,
     )
+
+
+def beside(config: Config, policy: Any) -> int:
+    """Bytes of what learns beside the policy: weights, gradients, two moments; PRIME's reference.
+
+    Each is as large as the policy, unless the configuration names another model.
+    """
+    if config.prime is None:
+        return 0
+    model, name = policy, config.prime.model
+    if name:
+        model = build(read_config(locate(name)), config)
+    weights, learned = _bytes(model.parameters())
+    fixed = 0 if config.policy.lora else weights
+    if config.prime.reference:
+        fixed, _ = _bytes(build(read_config(locate(config.prime.reference)), config).parameters())
+    return weights + 3 * learned + fixed
+
+
+def _bytes(parameters: Iterable[Any]) -> tuple[int, int]:
+    """Of weights, and of those that learn."""
+    sizes = [(p.numel() * p.element_size(), p.requires_grad) for p in parameters]
+    return sum(size for size, _ in sizes), sum(size for size, learns in sizes if learns)
 
 
 def read_config(folder: Path) -> Any:
@@ -131,8 +167,7 @@ def build(model_config: Any, config: Config, device: str = "meta") -> Any:
     dtype = DTYPES[policy.update_dtype] if policy.lora else torch.float32
     with torch.device(device):
         model = AutoModelForCausalLM.from_config(model_config, dtype=dtype).eval()
-    if model_config.get_text_config().hidden_size <= SMALL_WIDTH:
-        model.set_attn_implementation("eager")
+    shared_prompt.install(model)
     if policy.lora:
         from botgrpo.trainer import lora
 
@@ -143,15 +178,34 @@ def build(model_config: Any, config: Config, device: str = "meta") -> Any:
     return model
 
 
-def activations(model_config: Any, config: Config, rows: int, width: int) -> int:
+def longest_rows(config: Config, prompt_tokens: int) -> list[Row]:
+    """Rollouts of a step whose prompts and completions all are as long as they can be."""
+    nothing, sampling = np.zeros(0), config.sampling
+    completion = [0] * sampling.max_new_tokens
+    return [
+        Row([p] * prompt_tokens, completion, nothing, nothing)
+        for p in range(sampling.prompts)
+        for _ in range(sampling.group_size)
+    ]
+
+
+def computed_tokens(model: Any, rows: Sequence[Row]) -> int:
+    """Tokens of one pass of the update over rows of one length."""
+    new = sum(len(r.completion_ids) for r in rows)
+    if shared_prompt.packs(model, rows):
+        return new + sum(map(len, {tuple(r.prompt_ids) for r in rows}))
+    return new + sum(len(r.prompt_ids) for r in rows)
+
+
+def activations(model_config: Any, config: Config, rows: Sequence[Row]) -> int:
     """Bytes that autograd keeps for one micro-batch, parameters left out."""
     layers: int = model_config.get_text_config().num_hidden_layers
     few, more = COUNTED_LAYERS
     if layers <= more:
-        kept = _kept(model_config, config, rows, width)
+        kept = _kept(model_config, config, rows)
     else:
-        low = _kept(with_layers(model_config, few), config, rows, width)
-        high = _kept(with_layers(model_config, more), config, rows, width)
+        low = _kept(with_layers(model_config, few), config, rows)
+        high = _kept(with_layers(model_config, more), config, rows)
         kept = low + (high - low) // (more - few) * (layers - few)
     if not config.policy.gradient_checkpointing:
         return kept
@@ -160,7 +214,7 @@ def activations(model_config: Any, config: Config, rows: int, width: int) -> int
         update={"policy": config.policy.model_copy(update={"gradient_checkpointing": False})}
     )
     count = min(layers, few)
-    return kept + activations(with_layers(model_config, count), plain, rows, width) // count
+    return kept + activations(with_layers(model_config, count), plain, rows) // count
 
 
 def with_layers(model_config: Any, count: int) -> Any:
@@ -174,7 +228,7 @@ def with_layers(model_config: Any, count: int) -> Any:
     return cut
 
 
-def _kept(model_config: Any, config: Config, rows: int, width: int) -> int:
+def _kept(model_config: Any, config: Config, rows: Sequence[Row]) -> int:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     dtype = config.policy.update_dtype
@@ -182,9 +236,8 @@ def _kept(model_config: Any, config: Config, rows: int, width: int) -> int:
     model = build(model_config, config)
     with FakeTensorMode():
         _pretend(model)
-        ids = torch.zeros((rows, width), dtype=torch.long)
         with kept_bytes(model) as kept, torch.autocast("cpu", autocast, enabled=bool(autocast)):
-            model.base_model(input_ids=ids, use_cache=False)
+            hidden_states(model, rows, pad_id=0)
     total: int = sum(kept.values())
     return total
 

@@ -2,7 +2,8 @@
 
 Logits are made for completion tokens only. Where a micro-batch has more than `CHUNK_ELEMENTS` of
 them, they are made piece by piece and again in the backward pass, so that no tensor of tokens x
-vocabulary is ever whole.
+vocabulary is ever whole. A model that can (see `shared_prompt`) computes each prompt once for all
+of its rollouts and no padding; others are padded.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
+
+from botgrpo.trainer import shared_prompt
 
 CHUNK_ELEMENTS = 1 << 26  # logits at once: 256 MiB in float32
 
@@ -29,8 +32,15 @@ class Row:
     sampler_logps_T: np.ndarray
 
 
-def microbatches(rows: Sequence[Row], budget_tokens: int) -> Iterator[list[int]]:
-    """Indices of rows of like length, at most `budget_tokens` padded tokens together."""
+def microbatches(model: Any, rows: Sequence[Row], budget_tokens: int) -> Iterator[list[int]]:
+    """Indices of the rows of each forward pass, at most `budget_tokens` tokens of input a pass.
+
+    A model that packs gets rows of one prompt together, which counts once; others get rows of like
+    length, and padding counts.
+    """
+    if shared_prompt.packs(model, rows):
+        yield from shared_prompt.batches(rows, budget_tokens)
+        return
     lengths = [len(r.prompt_ids) + len(r.completion_ids) for r in rows]
     batch: list[int] = []
     for i in sorted(range(len(rows)), key=lambda i: (lengths[i], i)):
@@ -52,19 +62,12 @@ def token_logps(
     autocast: torch.dtype | None,
     chunk_elements: int = CHUNK_ELEMENTS,
 ) -> tuple[Tensor, Tensor]:
-    """Log-probabilities [N] float32 of all completion tokens, row after row, and their row [N].
-
-    Rows are padded on the right, so a causal model needs no mask: no token sees the padding.
-    """
+    """Log-probabilities [N] float32 of all completion tokens, row after row, and their row [N]."""
     head = model.get_output_embeddings()
     device = head.weight.device
-    sequences = [[*r.prompt_ids, *r.completion_ids] for r in rows]
-    width = max(len(s) for s in sequences)
-    ids_R_S = torch.tensor([s + [pad_id] * (width - len(s)) for s in sequences], device=device)
-    row_N = torch.cat([torch.full((len(r.completion_ids),), i) for i, r in enumerate(rows)])
-    # the logits at a position predict the next token
-    at_N = torch.cat([torch.arange(len(r.completion_ids)) + len(r.prompt_ids) - 1 for r in rows])
-    row_N, at_N = row_N.to(device), at_N.to(device)
+    row_N = torch.repeat_interleave(torch.tensor([len(r.completion_ids) for r in rows])).to(device)
+    targets = [token for r in rows for token in r.completion_ids]
+    target_N = torch.tensor(targets, dtype=torch.long, device=device)
 
     def picked(hidden_N_D: Tensor, target_N: Tensor) -> Tensor:
         with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
@@ -73,14 +76,30 @@ def token_logps(
         return logps_N_V.gather(1, target_N[:, None])[:, 0]
 
     with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
-        hidden = model.base_model(input_ids=ids_R_S[:, :-1], use_cache=False).last_hidden_state
-    hidden_N_D, target_N = hidden[row_N, at_N], ids_R_S[row_N, at_N + 1]
+        hidden_N_D = hidden_states(model, rows, pad_id=pad_id)
     size = max(1, chunk_elements // head.weight.shape[0])
     if len(row_N) <= size:
         return picked(hidden_N_D, target_N), row_N
     pieces = zip(torch.split(hidden_N_D, size), torch.split(target_N, size), strict=True)
     logps = [checkpoint(picked, h, t, use_reentrant=False) for h, t in pieces]
     return torch.cat(logps), row_N
+
+
+def hidden_states(model: Any, rows: Sequence[Row], *, pad_id: int) -> Tensor:
+    """The last layer's state before each completion token, row after row, [N, D]."""
+    device = model.device
+    if shared_prompt.packs(model, rows):
+        return shared_prompt.hidden_states(model, shared_prompt.pack(rows, device))
+    # Rows are padded on the right, so a causal model needs no mask: no token sees the padding.
+    sequences = [[*r.prompt_ids, *r.completion_ids] for r in rows]
+    width = max(len(s) for s in sequences)
+    ids_R_S = torch.tensor([s + [pad_id] * (width - len(s)) for s in sequences], device=device)
+    # the state at a position predicts the next token
+    row_N = torch.repeat_interleave(torch.tensor([len(r.completion_ids) for r in rows]))
+    at_N = torch.cat([torch.arange(len(r.completion_ids)) + len(r.prompt_ids) - 1 for r in rows])
+    states = model.base_model(input_ids=ids_R_S[:, :-1], use_cache=False).last_hidden_state
+    found: Tensor = states[row_N.to(device), at_N.to(device)]
+    return found
 
 
 @torch.no_grad()
@@ -95,7 +114,7 @@ def frozen_logps(
 ) -> list[Tensor]:
     """Each row's log-probabilities [T] as `model` gives them now, without a gradient."""
     found: dict[int, Tensor] = {}
-    for picked in microbatches(rows, budget_tokens):
+    for picked in microbatches(model, rows, budget_tokens):
         batch = [rows[i] for i in picked]
         logps_N, _ = token_logps(
             model, batch, pad_id=pad_id, temperature=temperature, autocast=autocast

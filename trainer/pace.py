@@ -19,7 +19,13 @@ import torch
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.base import Sampling
 from botgrpo.trainer.engines.generic import engine_for
-from botgrpo.trainer.footprint import Footprint, build, read_config, with_layers
+from botgrpo.trainer.footprint import (
+    Footprint,
+    build,
+    computed_tokens,
+    read_config,
+    with_layers,
+)
 from botgrpo.trainer.logps import Row, token_logps
 from botgrpo.trainer.policy import DTYPES, device
 
@@ -58,13 +64,14 @@ def measure(config: Config, folder: Path, found: Footprint) -> Pace:
         layer_s = max(0.0, two_s - one_s)
         return max(0.0, one_s - layer_s) / share + layer_s * found.layers
 
-    tokens = found.rows * found.width
     passes = config.optim.epochs
     # a pass without a gradient is about a third of one with it
     extra = (config.optim.epochs * config.optim.minibatches > 1) + (config.optim.kl > 0)
+    if config.prime:  # its reference and, after its step, itself; and the step
+        extra += 5
     return Pace(
         generate_s=config.sampling.max_new_tokens * whole(*draw_s),
-        update_s=tokens * (passes + extra / 3) * whole(*learn_s),
+        update_s=found.update_tokens * (passes + extra / 3) * whole(*learn_s),
     )
 
 
@@ -83,18 +90,18 @@ def _draw(model: Any, config: Config, found: Footprint) -> float:
 
 
 def _learn(model: Any, config: Config, found: Footprint) -> float:
-    """Seconds of one token, prompt or completion, forward and backward."""
+    """Seconds of one computed token, prompt or completion, forward and backward."""
     width = min(found.width, MICRO_TOKENS)
-    rows = max(1, min(found.micro_rows, MICRO_TOKENS // width))
     new = max(1, width * config.sampling.max_new_tokens // found.width)
     zeros = np.zeros(new)
     row = Row([1] * max(1, width - new), [1] * new, zeros, zeros)
+    rows = [row] * max(1, min(found.micro_rows, MICRO_TOKENS // width))
     dtype = config.policy.update_dtype
 
     def learn() -> None:
         logps_N, _ = token_logps(
             model,
-            [row] * rows,
+            rows,
             pad_id=0,
             temperature=1.0,
             autocast=None if dtype == "float32" else DTYPES[dtype],
@@ -102,7 +109,7 @@ def _learn(model: Any, config: Config, found: Footprint) -> float:
         logps_N.sum().backward()  # type: ignore[no-untyped-call]
         model.zero_grad()
 
-    return _timed(learn) / (rows * width)
+    return _timed(learn) / computed_tokens(model, rows)
 
 
 def _timed(work: Callable[[], object]) -> float:

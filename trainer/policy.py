@@ -12,9 +12,9 @@ import torch
 from botgrpo.rewards.base import Prompt
 from botgrpo.rewards.tokens import TokenBytes
 from botgrpo.sandbox.errors import ConfigError
+from botgrpo.trainer import shared_prompt
 from botgrpo.trainer.config import PolicyConfig
 
-SMALL_WIDTH = 256
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
@@ -73,9 +73,7 @@ def load_policy(folder: Path, config: PolicyConfig | None = None, *, seed: int =
     model = transformers.AutoModelForCausalLM.from_pretrained(
         folder, dtype=dtype, local_files_only=True
     ).to(device(config.device))
-    if model.config.hidden_size <= SMALL_WIDTH and model.device.type == "cpu":
-        # the fused kernel's backward pass is slower than plain products at this size on a CPU
-        model.set_attn_implementation("eager")
+    shared_prompt.install(model)
     model.config.use_cache = False
     _require_plain_head(model)
     model.eval()  # no dropout: on-policy ratios are then exactly 1

@@ -36,7 +36,7 @@ class Settings:
         pad_id: any valid id; no token sees it.
         temperature: of the sampling, by which the logits are divided here too.
         max_tokens: the generation cap, by which the aggregation "constant" divides.
-        budget_tokens: padded tokens in one forward pass: bounds memory, not the result.
+        budget_tokens: tokens of input in one forward pass: bounds memory, not the result.
         grad_clip: largest norm of a step's gradient.
         autocast: type of the matrix products; None for that of the weights.
         epochs: passes over the batch.
@@ -162,7 +162,9 @@ class _Update:
         weights = self.weights(picked)
         learns = self.learning(picked)
         total, norm = 0.0, 0.0
-        for group in microbatches([self.rows[i] for i in learns], self.how.budget_tokens):
+        for group in microbatches(
+            self.model, [self.rows[i] for i in learns], self.how.budget_tokens
+        ):
             indices = [learns[i] for i in group]
             loss_N = self.loss(indices)
             loss = (loss_N * torch.cat([weights[i] for i in indices]).to(loss_N)).sum()
