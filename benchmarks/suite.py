@@ -15,20 +15,24 @@ steps = 24
 [[arms]]
 name = "bot_grpo"
 set = { algorithm = "bot_grpo" }
+needs = []                          # "browser", "judge": where it lacks, "not measured"
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from botgrpo.benchmarks import assemble, shipped
-from botgrpo.sandbox.errors import ConfigError
+from botgrpo.rewards.judges.settings import MODEL_ENV, URL_ENV
+from botgrpo.sandbox.chromium import find_chromium
+from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
 from botgrpo.trainer import config as configs
 from botgrpo.trainer.config import Config
 
@@ -46,6 +50,7 @@ class Arm(BaseModel):
     name: str
     summary: str = ""
     set: dict[str, Any] = {}
+    needs: tuple[Literal["browser", "judge"], ...] = ()
 
 
 class Suite(BaseModel):
@@ -60,6 +65,7 @@ class Suite(BaseModel):
     run: dict[str, Any] = {}
     set: dict[str, Any] = {}
     arms: list[Arm] = Field(min_length=1)
+    not_measured: dict[str, str] = Field({}, description="arms left out here, and why; found out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +99,28 @@ def load(name_or_path: str) -> Suite:
         raise ConfigError(
             f"{path}: baseline {suite.baseline!r} is no arm; arms: {', '.join(names)}"
         )
+    lacks = {arm.name: why for arm in suite.arms if (why := _lacks(arm))}
+    if suite.baseline in lacks:
+        raise ConfigError(f"{path}: baseline {suite.baseline!r}: {lacks[suite.baseline]}")
+    suite = suite.model_copy(
+        update={"arms": [a for a in suite.arms if a.name not in lacks], "not_measured": lacks}
+    )
     beside = path.parent / suite.config
     if suite.config not in shipped.names("configs") and beside.is_file():
         return suite.model_copy(update={"config": str(beside)})
     return suite
+
+
+def _lacks(arm: Arm) -> str:
+    """What the arm needs and is not here, in a sentence; "" where nothing is missing."""
+    if "judge" in arm.needs and not (os.environ.get(URL_ENV) and os.environ.get(MODEL_ENV)):
+        return f"no judge is configured: set {URL_ENV} and {MODEL_ENV}"
+    if "browser" in arm.needs:
+        try:
+            find_chromium()
+        except SandboxUnavailable as error:
+            return str(error).replace("\n", ". ")
+    return ""
 
 
 def cells(suite: Suite, *, weights: bool = True) -> list[CellPlan]:
@@ -132,7 +156,10 @@ def cells(suite: Suite, *, weights: bool = True) -> list[CellPlan]:
 
 def resolved(suite: Suite, plans: Sequence[CellPlan]) -> dict[str, Any]:
     """The suite as it is written beside its results."""
-    data = suite.model_dump()
+    data = suite.model_dump(exclude={"arms", "not_measured"})
+    data["arms"] = [arm.model_dump(exclude={"needs"}) for arm in suite.arms]
+    if suite.not_measured:
+        data["not_measured"] = suite.not_measured
     run = plans[0].config.run.model_dump()
     run.pop("seed")
     return {**data, "task": plans[0].config.task, "run": run}
@@ -144,6 +171,7 @@ def plan_text(suite: Suite, plans: Sequence[CellPlan]) -> str:
     rollouts = config.sampling.prompts * config.sampling.group_size
     lines = [f"{suite.name}: {suite.summary}".rstrip(": ")]
     lines += [f"  arm {arm.name:20} {arm.summary}" for arm in suite.arms]
+    lines += [f"  arm {name:20} not measured: {why}" for name, why in suite.not_measured.items()]
     steps = sum(plan.config.run.steps for plan in plans)
     lines += [
         f"seeds {', '.join(map(str, suite.seeds))}; compared with {suite.baseline}",

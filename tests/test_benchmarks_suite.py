@@ -13,8 +13,11 @@ from typing import Any
 import pytest
 
 from botgrpo.benchmarks import executors, runner, shipped, suite
+from botgrpo.benchmarks.report.analysis import analyse
+from botgrpo.benchmarks.results import load_suite
 from botgrpo.sandbox.errors import ConfigError, RunFailed
 from botgrpo.trainer.config import to_toml
+from synthetic_suite import write_synthetic_suite
 
 SUITE: dict[str, Any] = {
     "name": "mine",
@@ -103,6 +106,39 @@ def test_an_unknown_suite_names_what_is_shipped() -> None:
 @pytest.mark.parametrize("name", shipped.names("suites"))
 def test_every_shipped_suite_is_valid(name: str) -> None:
     assert suite.cells(suite.load(name), weights=False)
+
+
+def test_an_arm_whose_tool_is_not_here_is_left_out_and_said_to_be_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arms = [{"name": "grpo"}, {"name": "judged", "needs": ["judge"]}]
+    path = write(tmp_path, arms=arms, baseline="grpo")
+    monkeypatch.delenv("BOTGRPO_JUDGE_URL", raising=False)
+    without = suite.load(path)
+    plans = suite.cells(without)
+    assert {plan.arm for plan in plans} == {"grpo"}
+    said = "judged               not measured: no judge is configured: set BOTGRPO_JUDGE_URL"
+    assert said in suite.plan_text(without, plans)
+    monkeypatch.setenv("BOTGRPO_JUDGE_URL", "http://localhost:1/v1")
+    monkeypatch.setenv("BOTGRPO_JUDGE_MODEL", "m")
+    assert {plan.arm for plan in suite.cells(suite.load(path))} == {"grpo", "judged"}
+
+
+def test_the_report_says_what_was_not_measured(tmp_path: Path) -> None:
+    folder = write_synthetic_suite(tmp_path, arms={"grpo": 0.9, "bot": 1.2})
+    text = (folder / "suite.toml").read_text()
+    (folder / "suite.toml").write_text(f'not_measured = {{ judge = "no judge" }}\n{text}')
+    told = analyse(load_suite(folder)).warnings
+    assert "judge: not measured, since no judge." in told
+
+
+def test_a_baseline_that_cannot_be_measured_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arms = [{"name": "grpo", "needs": ["browser"]}]
+    monkeypatch.setenv("BOTGRPO_CHROMIUM", "/nowhere")
+    with pytest.raises(ConfigError, match="baseline 'grpo': no Chromium at /nowhere"):
+        suite.load(write(tmp_path, arms=arms, baseline="grpo"))
 
 
 def bench(tmp_path: Path, **options: Any) -> runner.Bench:

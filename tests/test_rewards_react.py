@@ -101,6 +101,32 @@ def test_a_place_without_length_reaches_its_enclosing_token():
     ]
 
 
+def known(status: str, *diagnostics, completion: str = COMPLETION, **fields) -> list[float | None]:
+    """Values of one token a character and an end token, of what is known alone."""
+    tokens = (*((i, i + 1) for i in range(len(completion))), (len(completion),) * 2)
+    rollout = Rollout("r", "g", "p", completion, token_spans=tokens, **fields)
+    reward = ReactCompile(compiler=StandIn(CompileResult(status, diagnostics)), known_only=True)
+    return list(local_of(reward, rollout, run(reward, rollout)) or ())
+
+
+def test_behind_a_syntax_error_nothing_is_known():
+    values = known("syntax", at(2, 10, 1))
+    error = COMPLETION.index("= ;") + 2
+    assert values[:error] == [0.0] * error and values[error] == -1.0
+    assert values[error + 1 :] == [None] * (len(COMPLETION) - error)
+
+
+def test_a_failure_without_a_place_or_cut_off_says_nothing_of_any_token():
+    assert set(known("no_default_export")) == {None}
+    assert set(known("syntax", at(1, 11, 0), completion="```tsx\nexport defa")) == {None}
+    assert set(known("syntax", at(2, 10, 1), finish_reason="length")) == {None}
+
+
+def test_what_was_read_to_its_end_is_known():
+    assert set(known("ok")) == {0.0}
+    assert set(known("resolve", at(2, 10, 1, kind="resolve"))) == {0.0, -1.0}
+
+
 @pytest.mark.parametrize(
     "status",
     ["no_default_export", "not_a_component", "too_large", "timeout", "oom", "crash"],

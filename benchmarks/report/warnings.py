@@ -19,6 +19,8 @@ def warnings(
     suite: SuiteResult, arms: Sequence[Arm], comparisons: Sequence[Comparison]
 ) -> Iterator[str]:
     """A sentence each."""
+    for name, why in suite.suite.get("not_measured", {}).items():
+        yield f"{name}: not measured, since {why}."
     for (name, seed), cell in suite.cells.items():
         if cell.status != "finished":
             why = f": {cell.note}" if cell.note else ""

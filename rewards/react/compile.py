@@ -7,6 +7,10 @@ may be the wrong one. With `typescript` all syntax errors count that TypeScript'
 which goes on after the first, beside the compiler's, unless the source was cut off. A source that
 has no code, no default export or a default export that is no component has no place to blame: no
 spans. Nor has a page that fails.
+
+What no parser has read counts as clean, and a failure without a place as clean throughout. Where
+whole groups fail that is a way to be paid: a file that never closes its tags has the best tokens.
+`known_only` makes both unknown.
 """
 
 from __future__ import annotations
@@ -16,11 +20,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from botgrpo.rewards.base import Example, RewardSpec, Rollout, Score, Span
+from botgrpo.rewards.local import Local
 from botgrpo.rewards.pictures import picture
 from botgrpo.rewards.react.eslint import finding_span
 from botgrpo.rewards.react.examples import compile_examples, mounted_examples
 from botgrpo.rewards.react.extract import Extraction, extract
-from botgrpo.rewards.spans import TextMap
+from botgrpo.rewards.spans import TextMap, project
 from botgrpo.sandbox.browser import PageResult, ReactBrowser, shared_browser
 from botgrpo.sandbox.checker import ReactChecker, shared_checker
 from botgrpo.sandbox.errors import SandboxUnavailable
@@ -44,8 +49,9 @@ class ReactCompile:
     syntax, resolve, link, no_default_export, not_a_component, too_large, timeout, oom, crash,
     mounted also runtime_error, hang, blank; ok; infra_error is unscored. Where nothing can be
     isolated, or no browser is there, every rollout is unscored with the reason. `typescript` adds
-    places and changes no verdict. `compiler`, `browser` and `checker` replace the process's shared
-    ones.
+    places and changes no verdict. With `known_only` the tokens behind a syntax error have no local
+    value, unless TypeScript has read on, and neither has any token of a failure that names no place
+    or was cut off. `compiler`, `browser` and `checker` replace the process's shared ones.
     """
 
     def __init__(
@@ -53,6 +59,7 @@ class ReactCompile:
         backend: str = "auto",
         mount: bool = False,
         typescript: bool = False,
+        known_only: bool = False,
         compiler: ReactCompiler | None = None,
         browser: ReactBrowser | None = None,
         checker: ReactChecker | None = None,
@@ -65,6 +72,7 @@ class ReactCompile:
             needs=("sandbox", "browser") if mount or browser else ("sandbox",),
             summary="1 if the React source compiles to a component, -1 on the places that stop it",
         )
+        self._known_only = known_only
         self._compiler = compiler or shared_compiler(backend)
         self._browser = browser or (shared_browser(backend) if mount else None)
         self._checker = checker or (shared_checker(backend) if typescript else None)
@@ -92,6 +100,20 @@ class ReactCompile:
         if page.png is not None:
             picture(rollout.id, page.png)
         return _mounted(score, page)
+
+    def project_local(self, rollout: Rollout, score: Score, decay_lines: int) -> Local:
+        """The spans on their tokens; None where nobody knows, if only what is known shall count."""
+        tokens = rollout.token_spans or ()
+        values = project(score.spans, tokens, rollout.completion, decay_lines=decay_lines).tolist()
+        if not self._known_only or score.outcome == 1.0:
+            return tuple(values)
+        if score.metrics.get("truncated") or not score.spans:
+            return (None,) * len(values)
+        if score.verdict != "syntax" or self._checker is not None:
+            return tuple(values)
+        end = max(span.end for span in score.spans)
+        pairs = zip(values, tokens, strict=True)
+        return tuple(value if start < end else None for value, (start, _) in pairs)
 
     def examples(self) -> Sequence[Example]:
         """Gold and tampered answers with the verdicts that must come out."""
