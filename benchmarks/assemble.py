@@ -98,11 +98,16 @@ def caution(config: Config) -> str:
     if algorithm(config.algorithm).port.startswith("outcome"):
         return ""
     spec = reward(config).spec
+    local_range = spec.local_range
+    if config.prime:
+        from botgrpo.trainer.prime import LOCAL_RANGE
+
+        local_range = config.reward.clip_local or LOCAL_RANGE
     option = str(config.algorithm_options.get("uniform_group", "keep"))
     return dominance.warning(
         dominance.of_design(
             config.reward,
-            spec.local_range,
+            local_range,
             spec.outcome_range,
             config.sampling.group_size,
             uniform_group=option,
@@ -145,6 +150,10 @@ def check(config: Config, *, where: str, weights: bool = True) -> None:
             from botgrpo.trainer import lora
 
             lora.require()
+        if config.prime:
+            from botgrpo.trainer import prime
+
+            prime.require(config, reward(config).spec.outcome_range)
         if config.trackers:
             from botgrpo.trainer import trackers
 

@@ -3,7 +3,8 @@
 r_t = beta (log p_phi(y_t) - log p_ref(y_t)), and sigmoid(beta sum_t q_t) is the probability that
 the answer is right. Source: PRIME, arXiv 2502.01456, as implemented in verl-recipe/prime, with beta
 0.05 in training. There the last token's r is left 0 and phi learns along with the policy; here
-every token has its r, and phi stays as it was given.
+every token has its r, and phi stays as it was given. `[prime]` in a training configuration is the
+one that learns along.
 """
 
 from __future__ import annotations

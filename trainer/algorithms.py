@@ -160,7 +160,8 @@ _PROCESS = (
         source="arXiv 2502.01456 as implemented in verl-recipe/prime",
         summary="whitened return-to-go of centred process rewards (the local ones) and outcomes",
         paper="K = 4, prompts kept at 0.2 to 0.8 solved, entropy weight 0.001, and an implicit "
-        "reward model 0.05 (lp_phi - lp_ref) that learns along, for which local rewards stand in",
+        "reward model 0.05 (lp_phi - lp_ref) that learns along: `[prime]` in a configuration; "
+        "without it the design's local rewards stand in",
     ),
     replace(
         _BOT_GRPO,

@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -22,18 +22,44 @@ from botgrpo.sandbox.errors import RunFailed
 KEEP = 2
 
 
-def save(folder: Path, step: int, model: Any, optimizer: Any, state: Mapping[str, Any]) -> Path:
-    """Write `folder/step-NNNNNN`; older ones beyond the newest two are removed."""
+class Learner(Protocol):
+    """What learns beside the policy: a model and its optimiser."""
+
+    model: Any
+    optimizer: Any
+
+
+def save(
+    folder: Path,
+    step: int,
+    model: Any,
+    optimizer: Any,
+    state: Mapping[str, Any],
+    beside: Mapping[str, Learner] | None = None,
+) -> Path:
+    """Write `folder/step-NNNNNN`; older ones beyond the newest two are removed.
+
+    Raises RunFailed for weights that are not finite, and where the disk refuses.
+    """
+    learners = [model, *(learner.model for learner in (beside or {}).values())]
+    if not all(bool(p.isfinite().all()) for each in learners for p in each.parameters()):
+        raise RunFailed(
+            f"weights after step {step} are not finite, and are not saved. The last checkpoint is "
+            "intact: lower optim.learning_rate and go on with --resume"
+        )
     final = folder / f"step-{step:06d}"
     for left in folder.glob(".partial-*"):  # of a run that was killed while it saved
         shutil.rmtree(left, ignore_errors=True)
     partial = folder / f".partial-{step:06d}"
     try:
         partial.mkdir(parents=True)
-        torch.save(
-            {"model": learned(model), "optimizer": optimizer.state_dict()},
-            partial / "weights.pt",
-        )
+        weights = {"model": learned(model), "optimizer": optimizer.state_dict()}
+        for name, learner in (beside or {}).items():
+            weights[name] = {
+                "model": learned(learner.model),
+                "optimizer": learner.optimizer.state_dict(),
+            }
+        torch.save(weights, partial / "weights.pt")
         (partial / "state.json").write_text(json.dumps({"step": step, **state}))
         for path in partial.iterdir():
             _flush(path)
@@ -70,15 +96,28 @@ def step_of(path: Path | None) -> int:
     return int(json.loads((path / "state.json").read_text())["step"]) if path else 0
 
 
-def restore(path: Path, model: Any, optimizer: Any) -> dict[str, Any]:
-    """Load weights and optimiser in place; returns the saved state with its `step`."""
+def restore(
+    path: Path,
+    model: Any,
+    optimizer: Any,
+    beside: Mapping[str, Learner] | None = None,
+) -> dict[str, Any]:
+    """Load weights and optimisers in place; returns the saved state with its `step`."""
     weights = torch.load(path / "weights.pt", map_location="cpu", weights_only=True)
+    _load(path, weights, model, optimizer)
+    for name, learner in (beside or {}).items():
+        if name not in weights:
+            raise RunFailed(f"{path} holds no {name} beside the policy; choose another --out")
+        _load(path, weights[name], learner.model, learner.optimizer)
+    state: dict[str, Any] = json.loads((path / "state.json").read_text())
+    return state
+
+
+def _load(path: Path, weights: Mapping[str, Any], model: Any, optimizer: Any) -> None:
     if set(weights["model"]) != set(learned(model)):
         raise RunFailed(f"{path} holds the weights of another model; choose another --out")
     model.load_state_dict(weights["model"], strict=False)
     optimizer.load_state_dict(weights["optimizer"])
-    state: dict[str, Any] = json.loads((path / "state.json").read_text())
-    return state
 
 
 def learned(model: Any) -> dict[str, Any]:

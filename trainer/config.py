@@ -89,6 +89,21 @@ class RewardConfig(_Frozen):
     renormalise: bool = Field(False, description="divide a file's local values by their number")
 
 
+class PrimeConfig(_Frozen):
+    """An implicit reward model phi that learns beside the policy and gives the local rewards."""
+
+    beta: float = Field(0.05, gt=0, description="a token's reward for a nat of log-ratio")
+    learning_rate: float | None = Field(
+        None, gt=0, description="of phi; unset: twice optim.learning_rate, as in PRIME"
+    )
+    model: str | None = Field(
+        None, description="what phi begins as: cached model name or folder; unset: as the policy"
+    )
+    reference: str | None = Field(
+        None, description="what phi is compared with, likewise; unset: what phi began as"
+    )
+
+
 class OptimConfig(_Frozen):
     """AdamW, and how one batch of rollouts becomes steps of it."""
 
@@ -98,7 +113,7 @@ class OptimConfig(_Frozen):
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.999, ge=0, lt=1)
     grad_clip: float = Field(1.0, gt=0)
-    microbatch_tokens: int = Field(8192, ge=1, description="padded tokens in one forward pass")
+    microbatch_tokens: int = Field(8192, ge=1, description="tokens in one forward pass")
     epochs: int = Field(1, ge=1, description="passes over a batch of rollouts; TRL: num_iterations")
     minibatches: int = Field(1, ge=1, description="optimiser steps in a pass, over its shares")
     kl: float = Field(0.0, ge=0, description="weight of k3 to the start in the loss; TRL: beta")
@@ -146,6 +161,9 @@ class Config(_Frozen):
         {}, description="keywords of the advantage, for example uniform_group"
     )
     reward: RewardConfig
+    prime: PrimeConfig | None = Field(
+        None, description="PRIME: local rewards from a reward model that learns along; off if unset"
+    )
     sandbox: Literal["auto", "docker", "bubblewrap", "unsafe"] = "auto"
     sampling: SamplingConfig = SamplingConfig()
     engine: EngineConfig = EngineConfig()

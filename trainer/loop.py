@@ -33,6 +33,7 @@ from botgrpo.trainer.engines.base import Engine, Sampling
 from botgrpo.trainer.engines.choice import engine_of
 from botgrpo.trainer.logps import Row
 from botgrpo.trainer.policy import DTYPES, Policy
+from botgrpo.trainer.prime import Prime, prime_of
 from botgrpo.trainer.reference import Reference
 from botgrpo.trainer.rollouts import Drawn, draw, evaluation, records
 from botgrpo.trainer.scoring import Scorer
@@ -72,6 +73,7 @@ class Run:
     algorithm: Algorithm = field(init=False)
     optimizer: torch.optim.AdamW = field(init=False)
     reference: Reference | None = field(init=False)
+    prime: Prime | None = field(init=False, default=None)
     silent_steps: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -94,6 +96,7 @@ class Run:
         run = self.config.run
         with Scorer() as scorer, Stop() as stop:
             try:
+                self.prime = prime_of(self.config, self.policy)
                 start = self._restore() if resume else 0
                 if start == 0:
                     self._evaluate(0, scorer)
@@ -133,6 +136,9 @@ class Run:
         generated = clock()
         scores = drawn.pending.scores()
         scored = clock()
+        beside: dict[str, float] = {}
+        if self.prime:  # it learns from G, and then says S
+            scores, beside = self.prime.step(drawn, scores)
         # advantage
         w_g, max_tokens = config.reward.w_g, config.sampling.max_new_tokens
         batch = batches.make_batch(drawn.rollouts, scores, w_g=w_g, w_s=config.reward.w_s)
@@ -161,6 +167,7 @@ class Run:
         cut = [sample.finish_reason == "length" for sample in drawn.samples]
         return {
             **batches.reward_metrics(batch, stats, advantages_N, scores),
+            **beside,
             **numbers,
             "completions/clipped_ratio": float(np.mean(cut)),
             "learning_rate": self.optimizer.param_groups[0]["lr"],
@@ -275,20 +282,21 @@ class Run:
         for group in self.optimizer.param_groups:
             group["lr"] = optim.learning_rate * warm
 
+    def _beside(self) -> dict[str, checkpoint.Learner]:
+        """What learns beside the policy, by its name in a checkpoint."""
+        return {"prime": self.prime} if self.prime else {}
+
     def _save(self, step: int) -> None:
-        if not all(bool(p.isfinite().all()) for p in self.policy.model.parameters()):
-            raise RunFailed(
-                f"weights after step {step} are not finite, and are not saved. The last checkpoint "
-                "is intact: lower optim.learning_rate and go on with --resume"
-            )
-        checkpoint.save(self.out / "checkpoints", step, self.policy.model, self.optimizer, {})
+        folder, model = self.out / "checkpoints", self.policy.model
+        checkpoint.save(folder, step, model, self.optimizer, {}, beside=self._beside())
 
     def _restore(self) -> int:
         """Step of the newest checkpoint, with weights, optimiser and files set back to it."""
         found = checkpoint.latest(self.out / "checkpoints")
         step = 0
         if found:
-            step = int(checkpoint.restore(found, self.policy.model, self.optimizer)["step"])
+            model, beside = self.policy.model, self._beside()
+            step = int(checkpoint.restore(found, model, self.optimizer, beside=beside)["step"])
             self.engine.sync()
         for name in ("metrics.jsonl", "eval.jsonl", "rollouts.jsonl"):
             checkpoint.truncate_after(self.out / name, step if found else -1)
