@@ -80,14 +80,19 @@ async def close(reward: Reward) -> None:
 def with_tokens(rollouts: Sequence[Rollout], tokenizer: Any) -> list[Rollout]:
     """Rollouts without tokens get those of `tokenizer`; sampled ones are left as they are.
 
-    A tokenizer that does not give the text back (it normalises, say) cannot say where its tokens
-    lie; such a rollout stays without tokens and is scored with spans only.
+    A tokenizer that does not give the text back (it normalises, say, or takes no lone surrogate)
+    cannot say where its tokens lie; such a rollout stays without tokens and is scored with spans
+    only.
     """
     token_bytes = TokenBytes.from_tokenizer(tokenizer)
     result = []
     for rollout in rollouts:
         if rollout.token_spans is None:
-            ids = tokenizer.encode(rollout.completion, add_special_tokens=False)
+            try:
+                ids = tokenizer.encode(rollout.completion, add_special_tokens=False)
+            except (TypeError, UnicodeEncodeError):  # a lone surrogate is no text to most of them
+                result.append(rollout)
+                continue
             text, spans = token_bytes.decode(ids)
             if text == rollout.completion:
                 rollout = replace(rollout, token_ids=tuple(ids), token_spans=tuple(spans))

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botgrpo.benchmarks import cli
-from botgrpo.benchmarks.scoring import records, score
+from botgrpo.benchmarks.scoring import records, score, with_tokens
 from botgrpo.benchmarks.stability import (
     disagreement,
     icc,
@@ -217,3 +217,13 @@ def test_nothing_to_score_is_no_error() -> None:
     found = stability([[], []])
     assert (found.rollouts, found.flip_rate, found.icc) == (0, None, None)
     assert stability_text(found, "x", deterministic=True)
+
+
+def test_what_a_tokenizer_takes_for_no_text_is_scored_without_tokens() -> None:
+    transformers = pytest.importorskip("transformers")
+    folder = Path(cli.__file__).parent / "checkpoints/react_micro/seed0"
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    texts = ["const a = 1;", "a \ud800 b", "\ud83e", "a\0b", ""]
+    found = with_tokens([Rollout(f"r{i}", "g", "p", t) for i, t in enumerate(texts)], tokenizer)
+    assert [each.completion for each in found] == texts
+    assert [each.token_spans is None for each in found][:3] == [False, True, True]
