@@ -1,23 +1,33 @@
-"""Engine and update on this device, without weights:  python -m botgrpo.benchmarks.device [SHAPE]
+"""What a device does, in under ten minutes:  python -m botgrpo.benchmarks.device
 
-Models of the published shapes with random weights draw tokens and make an update of them. Printed:
-tokens a second, peak memory beside what `--plan` says, and for the small model how far its
-log-probabilities are from the CPU's, both in float32. Minutes on a GPU; nothing depends on it.
+1. `micro`: the paper's first figure on the micro policy, five methods, one seed: the policy on the
+   device, compilers in the sandbox on this machine's own cores.
+2. Models of the published shapes with random weights draw tokens and make an update of them:
+   SmolLM2-135M, then Qwen2.5-3B in a whole step of the paper's size, as its configuration has it.
+
+Printed beside what `--plan` says: seconds of generation and of the update (the plan's are an H100's
+by arithmetic), peak memory; for the small model how far its log-probabilities are from the CPU's,
+both in float32. Name parts to run them alone; nothing depends on it.
 """
 
 from __future__ import annotations
 
 import argparse
 import resource
+import tempfile
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
-from botgrpo.benchmarks import shipped, training
+from botgrpo.benchmarks import plan, runner, shipped, training
+from botgrpo.benchmarks import suite as suites
 from botgrpo.benchmarks.plan import GIB, LIBRARIES_GIB
+from botgrpo.benchmarks.report.analysis import analyse
+from botgrpo.benchmarks.results import load_suite
 from botgrpo.trainer import policy as policies
 from botgrpo.trainer.algorithms import ALGORITHMS
 from botgrpo.trainer.config import Config
@@ -29,16 +39,46 @@ from botgrpo.trainer.update import Settings, update
 
 T = TypeVar("T")
 PROMPT = 64  # tokens, the same for all
-SMALL = "smollm2-135m"
+SMALL, PAPER, MICRO = "smollm2-135m", "qwen2.5-3b", "micro"
+CONFIGS = {PAPER: "react_qwen2.5_3b"}  # its step is measured whole; the others take --tokens
 
 
-def settings(arguments: argparse.Namespace) -> Config:
+def settings(name: str, arguments: argparse.Namespace) -> Config:
     """A configuration of bf16 products in which the policy learns whole."""
     sets = [f"policy.device={arguments.device}", "policy.generate_dtype=bfloat16"]
     sets += ["policy.update_dtype=bfloat16", "policy.gradient_checkpointing=true"]
-    sets += [f"sampling.prompts={arguments.prompts}", f"sampling.group_size={arguments.group}"]
-    sets += [f"sampling.max_new_tokens={arguments.tokens}"]
-    return training.load_config("react_micro", sets)
+    sizes = {
+        "sampling.prompts": arguments.prompts,
+        "sampling.group_size": arguments.group,
+        "sampling.max_new_tokens": arguments.tokens or (None if name in CONFIGS else 256),
+    }
+    sets += [f"{key}={size}" for key, size in sizes.items() if size]
+    return training.load_config(CONFIGS.get(name, "react_micro"), sets, weights=False)
+
+
+def micro(arguments: argparse.Namespace) -> None:
+    """The first figure's methods side by side on the device, one seed, judged in the sandbox."""
+    suite = suites.load("paper_f1")
+    run = {"steps": arguments.steps, "eval_every": max(1, arguments.steps // 5)}
+    run |= {"eval_prompts": arguments.eval_prompts, "checkpoint_every": arguments.steps}
+    suite = suite.model_copy(
+        update={
+            "seeds": [0],
+            "run": run,
+            "set": {**suite.set, "policy.device": arguments.device},
+        }
+    )
+    with tempfile.TemporaryDirectory(prefix="botgrpo-device-") as folder:
+        began = time.perf_counter()
+        runner.require_all(runner.Bench(suite, Path(folder)).run())
+        wall_s = time.perf_counter() - began
+        analysis = analyse(load_suite(folder))
+    where = policies.device(arguments.device)
+    print(
+        f"micro F1 on {where}: {len(suite.arms)} methods, {arguments.steps} steps, {wall_s:.0f} s"
+    )
+    for arm in analysis.arms:
+        print(f"  {arm.name:32} compile {arm.finals['compile']:.2f}, {arm.step_s:.2f} s a step")
 
 
 def measure(name: str, config: Config) -> None:
@@ -57,8 +97,9 @@ def measure(name: str, config: Config) -> None:
     sampling = Sampling(config.sampling.max_new_tokens)
     # the first of each warms up: kernels are chosen, memory is taken
     engine.generate(prompts, k, range(rows), Sampling(2))
+    pace = plan.roofline(config, found)
     samples, seconds = timed(lambda: engine.generate(prompts, k, range(rows), sampling), device)
-    report(f"{engine.name} engine", rows * sampling.max_new_tokens / seconds)
+    report(f"{engine.name} engine", rows * sampling.max_new_tokens, seconds, pace.generate_s)
     learned = [
         Row(prompts[i // k], s.token_ids, rng.normal(size=len(s.token_ids)), s.logps)
         for i, s in enumerate(samples)
@@ -77,7 +118,7 @@ def measure(name: str, config: Config) -> None:
 
     learn()
     _, seconds = timed(learn, device)
-    report("update, prompt and completion", rows * found.width / seconds)
+    report("update, prompt and completion", rows * found.width, seconds, pace.update_s)
     peak = peak_gib(device)
     planned = found.peak / GIB + (LIBRARIES_GIB if device.type == "cpu" else 0)
     print(f"  {'peak memory':32} {peak:9.2f} GiB, planned {planned:.2f}")
@@ -105,8 +146,12 @@ def timed(work: Callable[[], T], device: torch.device) -> tuple[T, float]:
     return result, time.perf_counter() - began
 
 
-def report(what: str, tokens_per_s: float) -> None:
-    print(f"  {what:32} {tokens_per_s:9,.0f} tokens/s", flush=True)
+def report(what: str, tokens: int, seconds: float, planned_s: float) -> None:
+    print(
+        f"  {what:32} {tokens / seconds:9,.0f} tokens/s, {seconds:.2f} s; an H100 by the plan "
+        f"{planned_s:.2f} s",
+        flush=True,
+    )
 
 
 def peak_gib(device: torch.device) -> float:
@@ -118,18 +163,24 @@ def peak_gib(device: torch.device) -> float:
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m botgrpo.benchmarks.device", description=__doc__)
-    made.add_argument("models", nargs="*", default=[SMALL, "qwen2.5-3b"], metavar="SHAPE")
+    made.formatter_class = argparse.RawDescriptionHelpFormatter
+    made.add_argument("parts", nargs="*", default=[MICRO, SMALL, PAPER], metavar="micro|SHAPE")
     made.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto")
-    made.add_argument("--prompts", type=int, default=8)
-    made.add_argument("--group", type=int, default=8)
-    made.add_argument("--tokens", type=int, default=256, help="of each completion")
+    made.add_argument("--prompts", type=int, help="a step (default: the configuration's, 8)")
+    made.add_argument("--group", type=int, help="rollouts a prompt (default: 8)")
+    made.add_argument("--tokens", type=int, help="of each completion (default: 256; 3B 1,024)")
+    made.add_argument("--steps", type=int, default=30, help="of the micro policy (default 30)")
+    made.add_argument("--eval-prompts", type=int, default=96, help="held out (default 96)")
     return made
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser().parse_args(argv)
-    for name in arguments.models:
-        measure(name, settings(arguments))
+    for name in arguments.parts:
+        if name == MICRO:
+            micro(arguments)
+            continue
+        measure(name, settings(name, arguments))
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
