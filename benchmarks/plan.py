@@ -69,12 +69,21 @@ def of_suite(
 
     Raises ConfigError where an effect is asked about that nothing measured can be held against.
     """
-    from botgrpo.benchmarks import executors, power
+    from botgrpo.benchmarks import power
     from botgrpo.benchmarks.report.analysis import analyse
     from botgrpo.benchmarks.results import load_suite
+
+    analysis = analyse(load_suite(out)) if (out / "suite.toml").is_file() else None
+    return [
+        at_most(suite_s(plans, workers), workers),
+        *power.plan_lines(len(suite.arms) - 1, analysis, effect),
+    ]
+
+
+def suite_s(plans: Sequence[CellPlan], workers: int | None) -> float:
+    """Seconds of a suite's cells on this machine, `workers` at a time; each arm is measured now."""
     from botgrpo.trainer.footprint import footprint
 
-    side_by_side = workers or executors.Local().slots
     arms: dict[str, float] = {}
     for cell in plans:
         if cell.arm not in arms:
@@ -82,13 +91,22 @@ def of_suite(
             folder, _ = model_shape(config)
             found = footprint(config, folder, prompt_tokens(config, folder)[0])
             arms[cell.arm] = run_s(config, folder, found)
-    total_s = sum(arms[cell.arm] for cell in plans)
-    analysis = analyse(load_suite(out)) if (out / "suite.toml").is_file() else None
-    return [
-        f"at most {duration(total_s / min(side_by_side, len(plans)))} here, {side_by_side} cells "
-        "at a time: measured now on one core, completions at the cap, scoring left out",
-        *power.plan_lines(len(suite.arms) - 1, analysis, effect),
-    ]
+    return sum(arms[cell.arm] for cell in plans) / min(slots(workers), len(plans))
+
+
+def slots(workers: int | None) -> int:
+    """Cells at a time: as asked, or as many as this machine has room for."""
+    from botgrpo.benchmarks import executors
+
+    return workers or executors.Local().slots
+
+
+def at_most(seconds: float, workers: int | None) -> str:
+    """A time as `suite_s` has it, with what it leaves out."""
+    return (
+        f"at most {duration(seconds)} here, {slots(workers)} cells at a time: measured now on one "
+        "core, completions at the cap, scoring left out"
+    )
 
 
 def of_accelerator(plans: Sequence[CellPlan], memory_gib: float) -> list[str]:

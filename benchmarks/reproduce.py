@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from botgrpo.benchmarks import passes, plan, reproduction, runner
+from botgrpo.benchmarks import passes, plan, power, reproduction, runner
 from botgrpo.benchmarks import suite as suites
 from botgrpo.benchmarks.executors import Executor
 from botgrpo.benchmarks.paper import Figure, Tier
+from botgrpo.benchmarks.plan import GIB
 from botgrpo.benchmarks.report.document import environment, static, write_page
 from botgrpo.benchmarks.report.page import learning_curves, write_report
 from botgrpo.benchmarks.reproduction import PAPER_GIB, Row, command
 from botgrpo.benchmarks.results import load_suite
+from botgrpo.benchmarks.suite import CellPlan
 
 
 def plan_text(figures: Sequence[Figure], tier: Tier, workers: int | None) -> str:
@@ -20,7 +22,7 @@ def plan_text(figures: Sequence[Figure], tier: Tier, workers: int | None) -> str
 
     Raises ConfigError where a configuration is wrong or cannot fit.
     """
-    parts = []
+    parts, total_s = [], 0.0
     for figure in figures:
         place = figure.tiers[tier]
         lines = [f"{figure.name}  {figure.title}", f"  the paper    {figure.paper}"]
@@ -33,13 +35,44 @@ def plan_text(figures: Sequence[Figure], tier: Tier, workers: int | None) -> str
             plans = suites.cells(loaded, weights=False)
             told = suites.plan_text(loaded, plans).splitlines()
             if tier == "paper":
-                told += plan.of_accelerator(plans, PAPER_GIB)
+                told += plan.of_accelerator(plans, PAPER_GIB) + to_begin(figure, plans)
             else:
-                told += plan.of_suite(loaded, plans, Path(), workers, None)
+                seconds = plan.suite_s(plans, workers)
+                total_s += seconds
+                told.append(plan.at_most(seconds, workers))
+                told += power.plan_lines(len(loaded.arms) - 1, None, None)
             lines.append(f"  command      {command(figure, tier)}")
             lines += [f"    {line}" for line in told]
         parts.append("\n".join(lines))
+    if total_s and len(figures) > 1:
+        parts.append(
+            f"all of it: {plan.at_most(total_s, workers)}; one figure after the other, and "
+            f"`botgrpo reproduce --tier {tier} --resume` goes on where it was stopped"
+        )
     return "\n\n".join(parts)
+
+
+def to_begin(figure: Figure, plans: Sequence[CellPlan]) -> list[str]:
+    """What to type on a fresh machine with one GPU, and the disk that it takes."""
+    from botgrpo.trainer.checkpoint import KEEP
+    from botgrpo.trainer.footprint import footprint
+
+    config = plans[0].config
+    folder, _ = plan.model_shape(config)
+    found = footprint(config, folder, 1)
+    each = (found.weights + found.optimizer) / GIB
+    # the next checkpoint is written before the oldest goes
+    room = each * (KEEP * len(plans) + 1)
+    models = dict.fromkeys(cell.config.policy.model for cell in plans)
+    return [
+        f"disk: {room:,.0f} GiB for {KEEP} checkpoints of {each:.0f} GiB in each of {len(plans)} "
+        "cells; of a finished cell all but the newest may be deleted",
+        "to begin, in this order:",
+        *(f"  botgrpo models fetch {model}" for model in models),
+        "  botgrpo sandbox doctor                    # compilers run on this machine's own cores",
+        "  python -m botgrpo.benchmarks.device       # ten minutes: is the device as planned?",
+        f"  {command(figure, 'paper')} --workers 1    # one cell at a time fits; --resume goes on",
+    ]
 
 
 def run(

@@ -204,6 +204,8 @@ def test_a_plan_for_the_paper_s_size_needs_no_weights(capsys: pytest.CaptureFixt
     for words in ("of 80 GiB", "tokens to sample", "calls of judges", "GPU hours", "left open"):
         assert words in told
     assert "F2" in told and "not measured" not in told.split("F2")[0]
+    for words in ("models fetch Qwen/Qwen2.5-3B", "benchmarks.device", "--workers 1", "disk: "):
+        assert words in told
 
 
 def test_the_table_keeps_its_rows_whatever_a_title_holds(tmp_path: Path) -> None:
