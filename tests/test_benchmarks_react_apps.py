@@ -8,16 +8,20 @@ import re
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
 
 from botgrpo.benchmarks import assemble
 from botgrpo.benchmarks.tasks.react_apps import FAMILIES, HELD_OUT, REQUESTS, ReactAppsTask, apps
 from botgrpo.benchmarks.tasks.react_apps_parts import App
 from botgrpo.benchmarks.tasks.react_corpus import fenced
+from botgrpo.benchmarks.training import load_config
 from botgrpo.rewards.base import Rollout
+from botgrpo.rewards.react.compile import ReactCompile
 from botgrpo.rewards.react.complete import ReactComplete
 from botgrpo.rewards.react.requirements import requirements_of
 from botgrpo.rewards.react.visual import ReactVisual
 from botgrpo.sandbox.errors import ConfigError
+from botgrpo.trainer.models import models_dir
 
 
 def rollout(app: App, source: str | None = None) -> Rollout:
@@ -124,6 +128,29 @@ def test_every_component_compiles_and_holds_what_is_asked() -> None:
     scores = asyncio.run(ReactComplete().score([rollout(app) for app in apps()]))
     assert {score.verdict for score in scores} == {"ok"}
     assert {score.metrics["match"] for score in scores} == {1.0}
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+def test_a_quarter_of_the_components_from_all_families_mounts_to_a_page_that_shows_something() -> (
+    None
+):
+    some = apps()[::4]  # families take turns, and 4 shares no factor with 25
+    assert {app.family for app in some} == set(FAMILIES)
+    scores = asyncio.run(ReactCompile(mount=True).score([rollout(app) for app in some]))
+    assert {score.verdict for score in scores} == {"ok"}
+
+
+def test_the_configuration_for_them_has_room_for_each_component() -> None:
+    config = load_config("react_apps_small", (), weights=False)
+    assert config.task == "react_apps" and config.policy.warm_start is not None
+    assert len({item.id for item, _ in ReactAppsTask().corpus(4096, 0, 0.0)}) > 800
+    path = models_dir() / "smollm2-135m" / "tokenizer.json"
+    if not path.is_file():
+        pytest.skip("no tokenizer here: botgrpo models fetch smollm2-135m")
+    tokenizer = Tokenizer.from_file(str(path))
+    longest = max(len(tokenizer.encode(fenced(app.source)).ids) for app in apps())
+    assert longest + 1 < config.sampling.max_new_tokens
 
 
 @pytest.mark.browser
