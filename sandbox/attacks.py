@@ -24,7 +24,7 @@ class Outcome:
     """One attack.
 
     Attributes:
-        id: its number in the list: A1 to A16 aim at the compiler, B1 to B15 at the browser.
+        id: its number in the list: A1 to A16 aim at the compiler, B1 to B16 at the browser.
         name: what was tried.
         defence: what should stop it.
         held: True or False; None where this backend has no such defence or nothing could be tried.

@@ -1,4 +1,4 @@
-"""Hostile pages: what a candidate can do once a browser runs it."""
+"""Hostile pages: what a candidate can do once a browser runs it, looks at it and clicks on it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import json
 import select
 import socket
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from botgrpo.sandbox.attacks import Canary, Outcome
 from botgrpo.sandbox.browser import PageResult, ReactBrowser
 from botgrpo.sandbox.errors import SandboxUnavailable
+from botgrpo.sandbox.inspection import Action, Inspection, Wish
 
 _HEAD = "import { useState, useEffect, useRef } from 'react';"
 _PAGES_FILE = Path(__file__).with_name("hostile_pages.toml")
+_MOST_ROLES, _LONGEST_NAME, _LONGEST_TEXT = 600, 100, 20_000  # 300 roles at rest and after a click
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +33,19 @@ class _Page:
     top: str = ""
     note: str = ""
     shows: str = "shown"
+    look: bool = False  # and of such a page:
+    click: str = ""  # a button that is pressed
+    bad: Mapping[str, int] = field(default_factory=dict)  # faults that must be counted
+    reads: str = ""  # all the text that may be read
+    lacks: str = ""  # what must not be
+    complete: bool = True  # False for one that is too large
 
     def source(self) -> str:
         return f"{_HEAD}\n{self.top}\nexport default function App() {{ {self.body} }}\n"
+
+    def wish(self) -> Wish | None:
+        steps = ((Action("click", "button", self.click),),) if self.click else ()
+        return Wish(True, steps) if self.look else None
 
 
 # Whatever an earlier page kept would be read here.
@@ -82,7 +94,7 @@ def run(backend: str, canary: Canary) -> Iterator[Outcome]:
 def _pages(browser: ReactBrowser, canary: Canary) -> Iterator[Outcome]:
     want = _golden(browser, 0)
     for number, page in enumerate(pages(), 1):
-        seen = _fault(page, _render(browser, page.source()), canary)
+        seen = _fault(page, _render(browser, page.source(), page.wish()), canary)
         if _golden(browser, number) != want:
             seen += " the next page was judged otherwise"
         yield Outcome(page.id, page.name, page.defence, not seen, seen)
@@ -98,7 +110,27 @@ def _fault(page: _Page, result: PageResult, canary: Canary) -> str:
         return "the page holds a secret"
     if result.status == "ok" and page.shows not in result.text:
         return f"the page shows {result.text[:100]!r}"
-    return ""
+    return _misread(page, result.inspection) if page.look and result.status == "ok" else ""
+
+
+def _misread(page: _Page, seen: Inspection | None) -> str:
+    """What of a page that was looked at is not as it is."""
+    if seen is None or seen.complete != page.complete:
+        return "it was not looked at" if page.complete else "it was looked at, large as it is"
+    counted = {name: seen.checks[name].bad for name in page.bad}
+    if counted != page.bad:
+        return f"counted {counted}, and there are {dict(page.bad)}"
+    if (page.reads and seen.now.text != page.reads) or (page.lacks and page.lacks in seen.now.text):
+        return f"it reads {seen.now.text[:100]!r}"
+    lines = page.source().split("\n")
+    for check in seen.checks.values():
+        for line, column in filter(None, (blemish.place for blemish in check.blemishes)):
+            if not (0 < line <= len(lines) and 0 < column <= len(lines[line - 1])):
+                return f"it blames {line}:{column}, which is nowhere"
+    told = (*seen.now.roles, *(role for state in seen.states for role in state.roles))
+    if len(told) > _MOST_ROLES or any(len(name) > _LONGEST_NAME for _, name in told):
+        return "its names have no end"
+    return "" if len(seen.now.text) <= _LONGEST_TEXT else "its text has no end"
 
 
 def _egress(browser: ReactBrowser) -> Outcome:
@@ -116,8 +148,8 @@ def _egress(browser: ReactBrowser) -> Outcome:
     return Outcome("B5", name, defence, not seen, seen)
 
 
-def _render(browser: ReactBrowser, source: str) -> PageResult:
-    compiled, page = asyncio.run(browser.render(source))
+def _render(browser: ReactBrowser, source: str, wish: Wish | None = None) -> PageResult:
+    compiled, page = asyncio.run(browser.render(source, wish))
     return page or PageResult(compiled.status, compiled.reason)
 
 

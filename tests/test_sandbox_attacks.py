@@ -6,14 +6,16 @@ import asyncio
 import contextlib
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from botgrpo.sandbox import attacks, cgroup
+from botgrpo.sandbox import attacks, attacks_pages, cgroup
 from botgrpo.sandbox.base import DEFAULT_LIMITS, Backend, Limits
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.docker import Docker
 from botgrpo.sandbox.errors import SandboxUnavailable
+from botgrpo.sandbox.inspection import CHECKS, Blemish, Check, Inspection, State
 from botgrpo.sandbox.react import ReactCompiler
 
 BOMB = "const hold = []; for (;;) hold.push(Buffer.alloc(1 << 24, 1));"
@@ -48,7 +50,7 @@ def test_no_attack_on_the_compiler_succeeds(walls: str) -> None:
 @pytest.mark.browser
 def test_no_hostile_page_succeeds(walls: str) -> None:
     outcomes = list(attacks.run(walls, "B"))
-    assert {outcome.id for outcome in outcomes} >= {f"B{n}" for n in range(1, 16) if n != 13}
+    assert {outcome.id for outcome in outcomes} >= {f"B{n}" for n in range(1, 17) if n != 13}
     assert [outcome for outcome in outcomes if outcome.held is not True] == []
 
 
@@ -139,3 +141,40 @@ def test_without_cgroups_each_process_is_bounded_by_itself(monkeypatch: pytest.M
     result = asyncio.run(compiler.compile("export default () => <p/>;"))
     compiler.close()
     assert result.status == "ok"
+
+
+SEEN = {name: Check(0, 2) for name in CHECKS}
+FORGED = attacks_pages._Page(
+    "B16", "n", "d", look=True, bad={"contrast": 1}, reads="seen", lacks="secret"
+)
+
+
+def looked(text: str = "seen", place: tuple[int, int] | None = None, **changed: Any) -> Inspection:
+    checks = {**SEEN, "contrast": Check(1, 2, (Blemish("pale", place),))}
+    return Inspection(True, State(text, changed.get("roles", ())), {}, checks)
+
+
+@pytest.mark.parametrize(
+    ("seen", "said"),
+    [
+        (looked(), ""),
+        (looked(place=(1, 1)), ""),
+        (None, "not looked at"),
+        (Inspection(False), "not looked at"),
+        (Inspection(True, State("seen"), {}, SEEN), "counted {'contrast': 0}"),
+        (looked("seen secret"), "it reads 'seen secret'"),
+        (looked(place=(99, 1)), "it blames 99:1, which is nowhere"),
+        (looked(place=(1, 999)), "it blames 1:999, which is nowhere"),
+        (looked(roles=(("button", "x" * 101),)), "no end"),
+    ],
+)
+def test_a_forged_look_is_found_out(seen: Inspection | None, said: str) -> None:
+    found = attacks_pages._misread(FORGED, seen)
+    assert said in found and bool(found) == bool(said)
+
+
+def test_what_react_visual_meets_is_in_the_list() -> None:
+    looks = [page for page in attacks_pages.pages() if page.look]
+    assert len(looks) >= 20 and {page.id for page in looks} == {"B16"}
+    assert sum(bool(page.click) for page in looks) >= 5
+    assert sum(bool(page.bad) for page in looks) >= 9
