@@ -60,6 +60,7 @@ class Figure(BaseModel):
     chosen: list[str] = []
     tiers: dict[Tier, Place]
     pass_at: list[int] = []  # pass@k of the last checkpoints, for these k
+    pages: list[str] = []  # arms whose last pages are photographed
     expects: list[Expectation] = []
 
 

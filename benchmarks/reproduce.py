@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from botgrpo.benchmarks import passes, plan, power, reproduction, runner
+from botgrpo.benchmarks import pages, passes, plan, power, reproduction, runner
 from botgrpo.benchmarks import suite as suites
 from botgrpo.benchmarks.executors import Executor
 from botgrpo.benchmarks.paper import Figure, Tier
@@ -91,8 +91,12 @@ def run(
         if name:
             loaded, folder = suites.load(name), out / figure.name
             failed += runner.Bench(loaded, folder, workers, resume, executor()).run()
+            result = load_suite(folder)
             if figure.pass_at:
-                passes.measure(load_suite(folder), figure.pass_at)
+                passes.measure(result, figure.pass_at)
+            for arm in figure.pages:
+                for cell in result.finished(arm)[:1]:
+                    pages.take(cell)
     return write(figures, tier, out), failed
 
 

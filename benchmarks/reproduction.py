@@ -6,14 +6,15 @@ folder is that of the suite that lies in it, so folders of several tiers go into
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 
-from botgrpo.benchmarks import paper, plan
+from botgrpo.benchmarks import pages, paper, plan
 from botgrpo.benchmarks import suite as suites
 from botgrpo.benchmarks.curves import peak_to_final_drop
 from botgrpo.benchmarks.headlines import pass_at_k, sooner
@@ -22,7 +23,7 @@ from botgrpo.benchmarks.report.analysis import Analysis, analyse
 from botgrpo.benchmarks.report.document import TEMPLATES
 from botgrpo.benchmarks.report.page import learning_curves
 from botgrpo.benchmarks.report.provenance import total_hours
-from botgrpo.benchmarks.results import SuiteResult, load_suite
+from botgrpo.benchmarks.results import Cell, SuiteResult, load_suite
 from botgrpo.benchmarks.stats import bootstrap_interval
 from botgrpo.sandbox.errors import ConfigError
 
@@ -218,6 +219,11 @@ def _section(each: Row, path: Path) -> Iterator[str]:
             yield from ("", f"{chart.title}. {chart.note}{marks}", "")
         analysis = analyse(result)
         yield from (*_table(_arms(analysis)), "")
+        for arm in figure.pages:
+            for cell in result.finished(arm)[:1]:
+                if records := pages.read(cell):
+                    name = f"{figure.name}-{each.tier}-{arm}"
+                    yield from (*_table(_pages(cell, records, name, path)), "")
         yield from (f"- {finding.word}: {finding.text}" for finding in each.findings)
         for warning in analysis.warnings:
             if "It is not compared" not in warning:  # that cells are not finished stands above
@@ -225,6 +231,22 @@ def _section(each: Row, path: Path) -> Iterator[str]:
     yield from (f"- left open by the paper: {line}" for line in figure.open)
     yield from (f"- chosen: {line}" for line in figure.chosen)
     yield ""
+
+
+def _pages(
+    cell: Cell, records: Sequence[Mapping[str, Any]], name: str, path: Path
+) -> Iterator[Sequence[str]]:
+    """What was asked, and the page that was paid for it, copied beside the document."""
+    yield (f"asked of {cell.arm}, seed {cell.seed}", "paid", "its page, mounted")
+    folder = path.with_suffix("")
+    for record in records:
+        shown = str(record["verdict"])
+        if record["picture"]:
+            picture = folder / f"{name}-{record['picture']}"
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(cell.folder / pages.FOLDER / record["picture"], picture)
+            shown += f" ![a page]({picture.relative_to(path.parent)})"
+        yield (str(record["prompt"]), f"{record['reward']:.2f}", shown)
 
 
 def _arms(analysis: Analysis) -> Iterator[Sequence[str]]:
