@@ -118,6 +118,7 @@ def test_behind_a_syntax_error_nothing_is_known():
 
 def test_a_failure_without_a_place_or_cut_off_says_nothing_of_any_token():
     assert set(known("no_default_export")) == {None}
+    assert set(known("syntax", at(4, 0, 0))) == {None}  # the end of the file, wherever the fault is
     assert set(known("syntax", at(1, 11, 0), completion="```tsx\nexport defa")) == {None}
     assert set(known("syntax", at(2, 10, 1), finish_reason="length")) == {None}
 

@@ -9,8 +9,9 @@ has no code, no default export or a default export that is no component has no p
 spans. Nor has a page that fails.
 
 What no parser has read counts as clean, and a failure without a place as clean throughout. Where
-whole groups fail that is a way to be paid: a file that never closes its tags has the best tokens.
-`known_only` makes both unknown.
+whole groups fail that is a way to be paid: a policy learned to leave out the quote that closes a
+string, since the compiler then reads to the end of the file and blames its last character, far from
+the fault. `known_only` makes both unknown, and takes the end of the file for no place.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from botgrpo.sandbox.react import (
 )
 
 _TAG_MISMATCH = "Unexpected closing "
+_AT_END = "syntax (truncated)"
 _NO_CODE = CompileResult("no_code", reason="no code block that may hold React")
 
 
@@ -50,8 +52,9 @@ class ReactCompile:
     mounted also runtime_error, hang, blank; ok; infra_error is unscored. Where nothing can be
     isolated, or no browser is there, every rollout is unscored with the reason. `typescript` adds
     places and changes no verdict. With `known_only` the tokens behind a syntax error have no local
-    value, unless TypeScript has read on, and neither has any token of a failure that names no place
-    or was cut off. `compiler`, `browser` and `checker` replace the process's shared ones.
+    value, unless TypeScript has read on, and neither has any token of a failure that was cut off or
+    names no place but the end of the file. `compiler`, `browser` and `checker` replace the
+    process's shared ones.
     """
 
     def __init__(
@@ -107,7 +110,8 @@ class ReactCompile:
         values = project(score.spans, tokens, rollout.completion, decay_lines=decay_lines).tolist()
         if not self._known_only or score.outcome == 1.0:
             return tuple(values)
-        if score.metrics.get("truncated") or not score.spans:
+        placed = any(not span.label.startswith(_AT_END) for span in score.spans)
+        if score.metrics.get("truncated") or not placed:
             return (None,) * len(values)
         if score.verdict != "syntax" or self._checker is not None:
             return tuple(values)
@@ -248,7 +252,7 @@ def _span(code: Extraction, places: TextMap, diagnostic: Diagnostic, rollout: Ro
             code.start + last,
             code.start + min(last + 1, len(code.code)),
             0.0 if cut else -1.0,
-            f"syntax (truncated): {diagnostic.message}",
+            f"{_AT_END}: {diagnostic.message}",
         )
     label = f"{diagnostic.kind}: {diagnostic.message}"
     return Span(code.start + start, code.start + end, -1.0, label)
