@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import walk
 from botgrpo.benchmarks import logs
 from botgrpo.trainer.micro import build_model, build_tokenizer
 from tiny import TEXTS
@@ -63,6 +64,12 @@ def test_a_real_run_of_trl_is_imported(tmp_path: Path, chat: bool) -> None:
     assert first.reference == {"letters": None, "ground_truth": "4"}
     assert found.rollouts[1].reference["letters"] == 1.0
     assert all(isinstance(r.completion, str) for r in found.rollouts)
+    if chat:  # docs/own_reward.md walks on with this log
+        (tmp_path / "trl-run").mkdir()
+        (tmp_path / "completions").rename(tmp_path / "trl-run/completions")
+        walk.write_files(tmp_path)
+        said = [walk.run(line, tmp_path) for line in walk.sections()["What TRL logged"]]
+        assert "8 rollouts of 2 groups" in said[0] and "rules.py:ShortLines" in said[1]
 
 
 @pytest.mark.verl
