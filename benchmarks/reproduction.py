@@ -193,9 +193,9 @@ def _cost(figure: Figure, tier: Tier, result: SuiteResult | None, pace: float | 
         return f"{told}, {plan.of_accelerator(plans, PAPER_GIB)[-1].partition(' by ')[0]}"
     if result and (hours := total_hours(result)):
         done = sum(len(cell.metrics) for cell in result.cells.values())
-        return f"{told}; {hours:.1f} core hours for {done:,} of them, measured"
+        return f"{told}; {hours:.1f} hours of single cells by the clock for {done:,} of them"
     if tier == "micro" and pace:
-        return f"{told}; about {steps * pace:.1f} core hours at the pace of the micro runs here"
+        return f"{told}; about {steps * pace:.1f} hours of single cells at the pace of those here"
     return told
 
 
@@ -224,6 +224,7 @@ def _section(each: Row, path: Path) -> Iterator[str]:
                 if records := pages.read(cell):
                     name = f"{figure.name}-{each.tier}-{arm}"
                     yield from (*_table(_pages(cell, records, name, path)), "")
+        yield from (_provenance(result), "")
         yield from (f"- {finding.word}: {finding.text}" for finding in each.findings)
         for warning in analysis.warnings:
             if "It is not compared" not in warning:  # that cells are not finished stands above
@@ -231,6 +232,19 @@ def _section(each: Row, path: Path) -> Iterator[str]:
     yield from (f"- left open by the paper: {line}" for line in figure.open)
     yield from (f"- chosen: {line}" for line in figure.chosen)
     yield ""
+
+
+def _provenance(result: SuiteResult) -> str:
+    """The code and the first weights of the runs."""
+    manifests = [cell.manifest for cell in result.cells.values() if cell.manifest]
+    commits = dict.fromkeys(str(m["git_commit"])[:12] for m in manifests if m.get("git_commit"))
+    models = dict.fromkeys(
+        f"{m['model']['name']} {str(m['model']['sha256'])[:12]}" for m in manifests if "model" in m
+    )
+    return (
+        f"Run at commit {', '.join(commits) or 'unknown'}, from the weights (SHA-256) "
+        f"{', '.join(models) or 'unknown'}."
+    )
 
 
 def _pages(

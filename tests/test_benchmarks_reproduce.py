@@ -163,6 +163,8 @@ def test_a_document_is_written_from_folders_of_several_tiers(
     suite_of(tmp_path / "a/F1", "paper_f1", seeds=8)
     suite_of(tmp_path / "b/F1", "small_f1", seeds=2)
     shutil.rmtree(tmp_path / "a/F1/cells/twin/seed3")
+    made = {"git_commit": "ab" * 20, "model": {"name": "micro", "sha256": "cd" * 32}}
+    (tmp_path / "a/F1/cells/twin/seed0/manifest.json").write_text(json.dumps(made))
     page = tmp_path / "docs/reproduction.md"
     folders = [f"--from={tmp_path / name}" for name in "ab"]
     assert cli.main(["reproduce", "F1", "F2", f"--page={page}", *folders]) == 0
@@ -170,7 +172,8 @@ def test_a_document_is_written_from_folders_of_several_tiers(
     assert "micro: 8 seeds, 23 of 24 cells finished" in text and "small: 2 seeds" in text
     assert "Micro tier: complete 0.5 comes" in text and "Small tier: complete 0.5 comes" in text
     assert "Not measured: `botgrpo reproduce F5`" in text
-    assert "GPU hours on an H100" in text and "core hours for" in text
+    assert "commit abababababab, from the weights (SHA-256) micro cdcdcdcdcdcd." in text
+    assert "GPU hours on an H100" in text and "hours of single cells by the clock for" in text
     for tier in ("micro", "small"):
         picture = (page.parent / f"reproduction/F1-{tier}.svg").read_text()
         assert ElementTree.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
