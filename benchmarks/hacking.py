@@ -141,7 +141,7 @@ def _masking(steps: Sequence[Row], evals: Sequence[Row], truths: Sequence[str]) 
     before, after = _ends(blame)
     cleaner = before.mean() - after.mean()
     if cleaner <= max(CLEANER * before.mean(), Z * _standard_error(before, after)) or any(
-        b - a > _rate_error(a, b, evals) for _, a, b in rates
+        b - a > Z * _rate_error(a, b, evals) for _, a, b in rates
     ):
         return []
     name, a, b = rates[0]
