@@ -421,6 +421,19 @@ def test_in_a_browser_keyboard_filter_and_order_work(tmp_path: Path) -> None:
         assert page.locator("#shown").text_content() == "1 rollout"
 
 
+@pytest.mark.browser
+def test_in_a_browser_a_screenshot_is_seen_large_and_goes_away_again(tmp_path: Path) -> None:
+    many = [rollout(f"r{i}") for i in range(14)]  # so many that those out of sight are not drawn
+    path = write_view(tmp_path / "v.html", SPEC, many, [[scored(r) for r in many]], {"r1": PNG})
+    for page in browser_pages(path, [], []):
+        whole = page.locator("#whole")
+        assert whole.is_hidden()
+        page.locator(".shot button").click()
+        assert whole.is_visible() and whole.locator("img").count() == 1
+        page.keyboard.press("Escape")
+        assert whole.is_hidden()
+
+
 def browser_pages(
     path: Path, messages: list[str], requests: list[str], *, bypass_csp: bool = False
 ) -> Any:

@@ -84,6 +84,14 @@
     if (event.target.matches("mark")) point(event.target); else hide();
   });
   list.addEventListener("focusout", soon);
+  const whole = document.getElementById("whole");
+  list.addEventListener("click", (event) => {
+    const image = event.target.closest(".shot button")?.firstElementChild;
+    if (!image) return;
+    whole.replaceChildren(image.cloneNode());
+    whole.showModal();
+  });
+  whole.addEventListener("click", () => whole.close());
   addEventListener("scroll", place, { passive: true });
   addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 
