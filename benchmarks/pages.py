@@ -58,10 +58,10 @@ def take(cell: Cell, backend: str = "auto") -> Path | None:
 
 
 def best(rows: Sequence[Any]) -> list[Any]:
-    """The best paid rollout of each of the last `SHOWN` prompts, newest last."""
+    """The best paid rollout of each of the last `SHOWN` prompts that paid at all, newest last."""
     found: dict[str, Any] = {}
     for row in rows:
-        if row.get("outcome") is not None and isinstance(row["prompt"], str):
+        if (row.get("outcome") or 0.0) > 0 and isinstance(row["prompt"], str):
             before = found.pop(row["prompt"], row)
             newer = row["step"] > before["step"] or row["outcome"] > before["outcome"]
             found[row["prompt"]] = row if newer else before

@@ -24,7 +24,7 @@ def test_the_best_paid_rollout_of_each_last_prompt_is_taken() -> None:
     rows = [row(1, "a", 1.0), row(1, "b", 0.2), row(2, "c", None), row(2, "d", 0.1)]
     rows += [row(3, "b", 0.1), row(3, "b", 0.4), row(3, "b", 0.3), row(4, "e", 0.0)]
     found = [(r["prompt"], r["step"], r["outcome"]) for r in pages.best(rows)]
-    assert found == [("d", 2, 0.1), ("b", 3, 0.4), ("e", 4, 0.0)]
+    assert found == [("a", 1, 1.0), ("d", 2, 0.1), ("b", 3, 0.4)]  # what pays nothing hacks nothing
 
 
 def test_the_document_shows_what_was_asked_beside_the_page(tmp_path: Path) -> None:
