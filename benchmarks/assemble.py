@@ -154,6 +154,10 @@ def check(config: Config, *, where: str, weights: bool = True) -> None:
             from botgrpo.trainer import prime
 
             prime.require(config, reward(config).spec.outcome_range)
+        if config.critic:
+            from botgrpo.trainer import value_head
+
+            value_head.require(config)
         if config.trackers:
             from botgrpo.trainer import trackers
 

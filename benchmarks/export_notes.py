@@ -23,6 +23,7 @@ def lost(config: Config) -> list[str]:
         "optim.correction": optim.correction is not None,
         "policy.lora": policy.lora is not None,
         "prime": config.prime is not None,
+        "critic": config.critic is not None,
         "policy.chat_options": bool(policy.chat_options),
     }
     left = ", ".join(name for name, used in chosen.items() if used)

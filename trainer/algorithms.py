@@ -185,6 +185,21 @@ _PROCESS = (
         summary="GRPO whose ratio remembers earlier tokens; negative advantages no lower than -0.1",
         paper="after supervised training; `grpo_lambda_both` in LOSSES is its other trace",
     ),
+    replace(
+        _DAPO,
+        name="vapo",
+        advantage="vapo",
+        port="outcome_last",
+        dynamic_sampling=False,
+        overlong_share=0.0,
+        critic=True,
+        source="arXiv 2504.05118 (second-hand)",
+        summary="PPO with a pre-trained critic, GAE whose lambda grows with length, DAPO's loss",
+        paper="alpha = 0.05, critic lambda 1, 512 prompts x 16. The critic begins as a reward "
+        "model there, here as the policy, and learns alone for 50 steps of 5,000 (`[critic] "
+        "pretrain_steps`); the likelihood of correct rollouts, weight 0.1, is not here",
+        needs=("a critic's values",),
+    ),
 )
 _UNAVAILABLE = (
     replace(
@@ -236,20 +251,6 @@ _UNAVAILABLE = (
         paper="alpha = 0.2, phi = 2",
         needs=("entropies over the vocabulary",),
         unavailable="formula unavailable: no source at hand defines its entropy advantage A^H",
-    ),
-    replace(
-        _DAPO,
-        name="vapo",
-        advantage="vapo",
-        port="outcome_last",
-        dynamic_sampling=False,
-        overlong_share=0.0,
-        source="arXiv 2504.05118 (second-hand)",
-        summary="PPO with a pre-trained critic, GAE whose lambda grows with length, DAPO's loss",
-        paper="alpha = 0.05, critic lambda 1, 512 prompts x 16, likelihood of correct rollouts "
-        "added with weight 0.1",
-        needs=("a critic's values",),
-        unavailable="it needs a critic, and the loop trains none",
     ),
 )
 

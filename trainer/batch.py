@@ -138,14 +138,24 @@ def fill_unknown(
 
 
 def advantages(
-    batch: Batch, algorithm: Algorithm, options: Mapping[str, Any], *, w_g: float
+    batch: Batch,
+    algorithm: Algorithm,
+    options: Mapping[str, Any],
+    *,
+    w_g: float,
+    values_N: np.ndarray | None = None,
 ) -> tuple[np.ndarray, BotStats]:
-    """Advantages [N] by `algorithm`, and BoT statistics of the same rewards for the logs."""
+    """Advantages [N] by `algorithm`, and BoT statistics of the same rewards for the logs.
+
+    `values_N` are a critic's, for an algorithm that has one.
+    """
     keep_N = batch.kept_R[batch.row_N]
     outcome_R = np.where(batch.scored_R, batch.outcome_R, 0.0)
     rewards_N, extra = port(batch, algorithm.port, w_g)
     if "uniform_group" in options:
         extra |= {"outcomes_K": outcome_R, "outcome_gap": w_g}
+    if values_N is not None:
+        extra["values_K_T"], _ = _pad(values_N, keep_N, batch)
     rewards_R_T, mask_R_T = _pad(rewards_N, keep_N, batch)
     padded = ADVANTAGES[algorithm.advantage](
         rewards_R_T, mask_R_T, groups_K=batch.group_R, **(extra | dict(options))

@@ -104,6 +104,17 @@ class PrimeConfig(_Frozen):
     )
 
 
+class CriticConfig(_Frozen):
+    """The value model of an algorithm that has one: vapo."""
+
+    learning_rate: float | None = Field(
+        None, gt=0, description="of the critic; unset: twice optim.learning_rate"
+    )
+    pretrain_steps: int = Field(
+        4, ge=0, description="first steps, in which the critic learns and the policy does not"
+    )
+
+
 class OptimConfig(_Frozen):
     """AdamW, and how one batch of rollouts becomes steps of it."""
 
@@ -163,6 +174,9 @@ class Config(_Frozen):
     reward: RewardConfig
     prime: PrimeConfig | None = Field(
         None, description="PRIME: local rewards from a reward model that learns along; off if unset"
+    )
+    critic: CriticConfig | None = Field(
+        None, description="how the critic of vapo learns; unset: the defaults"
     )
     sandbox: Literal["auto", "docker", "bubblewrap", "unsafe"] = "auto"
     sampling: SamplingConfig = SamplingConfig()

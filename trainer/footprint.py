@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from botgrpo.trainer import shared_prompt
+from botgrpo.trainer.algorithms import entry
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.llama import supports
 from botgrpo.trainer.logps import CHUNK_ELEMENTS, Row, hidden_states, microbatches
@@ -129,16 +130,21 @@ def beside(config: Config, policy: Any) -> int:
 
     Each is as large as the policy, unless the configuration names another model.
     """
-    if config.prime is None:
-        return 0
-    model, name = policy, config.prime.model
-    if name:
-        model = build(read_config(locate(name)), config)
-    weights, learned = _bytes(model.parameters())
-    fixed = 0 if config.policy.lora else weights
-    if config.prime.reference:
-        fixed, _ = _bytes(build(read_config(locate(config.prime.reference)), config).parameters())
-    return weights + 3 * learned + fixed
+    total = 0
+    if entry(config.algorithm).critic:  # the policy's body; its head is a few numbers
+        weights, learned = _bytes(policy.base_model.parameters())
+        total += weights + 3 * learned
+    if config.prime:
+        model, fixed = policy, config.prime.reference
+        if config.prime.model:
+            model = build(read_config(locate(config.prime.model)), config)
+        weights, learned = _bytes(model.parameters())
+        total += weights + 3 * learned
+        if fixed:
+            total += _bytes(build(read_config(locate(fixed)), config).parameters())[0]
+        elif not config.policy.lora:
+            total += weights
+    return total
 
 
 def _bytes(parameters: Iterable[Any]) -> tuple[int, int]:

@@ -31,15 +31,15 @@ from botgrpo.trainer.algorithms import Algorithm, algorithm
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.base import Engine, Sampling
 from botgrpo.trainer.engines.choice import engine_of
-from botgrpo.trainer.logps import Row
 from botgrpo.trainer.policy import DTYPES, Policy
 from botgrpo.trainer.prime import Prime, prime_of
 from botgrpo.trainer.reference import Reference
-from botgrpo.trainer.rollouts import Drawn, draw, evaluation, records
+from botgrpo.trainer.rollouts import Drawn, draw, evaluation, records, rows_of, with_tokens
 from botgrpo.trainer.scoring import Scorer
 from botgrpo.trainer.stopping import Stop
 from botgrpo.trainer.task import Item, Task
 from botgrpo.trainer.update import Settings, update
+from botgrpo.trainer.value_head import Critic, critic_of
 
 EVAL_SEED = 7_919  # one fixed seed: all runs are tested with the same draws on the same prompts
 EVAL_KEY = 1 << 40  # keys of test rollouts lie apart from those of training
@@ -74,6 +74,7 @@ class Run:
     optimizer: torch.optim.AdamW = field(init=False)
     reference: Reference | None = field(init=False)
     prime: Prime | None = field(init=False, default=None)
+    critic: Critic | None = field(init=False, default=None)
     silent_steps: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -97,6 +98,7 @@ class Run:
         with Scorer() as scorer, Stop() as stop:
             try:
                 self.prime = prime_of(self.config, self.policy)
+                self.critic = critic_of(self.config, self.policy)
                 start = self._restore() if resume else 0
                 if start == 0:
                     self._evaluate(0, scorer)
@@ -123,16 +125,9 @@ class Run:
         config, clock = self.config, time.perf_counter
         self._set_learning_rate(step)
         # sample; groups are scored as they end
-        k = config.sampling.group_size
-        drawn = self._draw(
-            self._prompts(step, items),
-            k,
-            [step * self._rows() + i for i in range(self._rows())],
-            config.run.seed,
-            f"{config.run.seed}/{step}",
-            self.reward,
-            scorer,
-        )
+        k, seed, prompts = config.sampling.group_size, config.run.seed, self._prompts(step, items)
+        keys = [step * self._rows() + i for i in range(self._rows())]
+        drawn = self._draw(prompts, k, keys, seed, f"{seed}/{step}", self.reward, scorer)
         generated = clock()
         scores = drawn.pending.scores()
         scored = clock()
@@ -144,19 +139,25 @@ class Run:
         batch = batches.make_batch(drawn.rollouts, scores, w_g=w_g, w_s=config.reward.w_s)
         batch = batches.apply_rules(batch, self.algorithm, w_g=w_g, max_tokens=max_tokens)
         self._require_scores(step, batch)
+        values_N = None
+        if self.critic:  # the values from before it learns of this batch
+            values_N, more = self.critic.step(batch, drawn, w_g, (seed, step))
+            beside |= more
         advantages_N, stats = batches.advantages(
-            batch, self.algorithm, config.algorithm_options, w_g=w_g
+            batch, self.algorithm, config.algorithm_options, w_g=w_g, values_N=values_N
         )
         pieces = batch.split(advantages_N)
-        # loss and step
+        # loss and step; none while a critic learns alone
+        waits = self.critic is not None and step <= self.critic.pretrain_steps
+        rows = [] if waits else rows_of(drawn, with_tokens(drawn, batch.kept_R), pieces)
         numbers = update(
             self.policy.model,
             self.optimizer,
-            self._update_rows(batch, drawn, pieces),
+            rows,
             self.algorithm,
             self._settings(),
             reference=self.reference,
-            shuffle=(config.run.seed, step),
+            shuffle=(seed, step),
         )
         self.engine.sync()
         updated = clock()
@@ -206,17 +207,6 @@ class Run:
             kl=optim.kl,
             correction=optim.correction,
         )
-
-    def _update_rows(
-        self, batch: batches.Batch, drawn: Drawn, advantages: Sequence[np.ndarray]
-    ) -> list[Row]:
-        """Rows of the update: kept rollouts that have a token."""
-        k = self.config.sampling.group_size
-        return [
-            Row(drawn.prompt_ids[i // k], sample.token_ids, advantages[i], sample.logps)
-            for i, sample in enumerate(drawn.samples)
-            if batch.kept_R[i] and sample.token_ids
-        ]
 
     def _evaluate(self, step: int, scorer: Scorer) -> float:
         record = self.evaluate(step, scorer)
@@ -284,7 +274,8 @@ class Run:
 
     def _beside(self) -> dict[str, checkpoint.Learner]:
         """What learns beside the policy, by its name in a checkpoint."""
-        return {"prime": self.prime} if self.prime else {}
+        learners = {"prime": self.prime, "critic": self.critic}
+        return {name: learner for name, learner in learners.items() if learner}
 
     def _save(self, step: int) -> None:
         folder, model = self.out / "checkpoints", self.policy.model

@@ -38,6 +38,7 @@ class Algorithm:
         needs: what the method reads beyond rewards.
         dynamic_sampling: groups whose outcomes are all alike leave the step.
         overlong_share: last share of the generation cap in which length is punished; 0 for none.
+        critic: its advantage reads a critic's values, and the loop trains one.
         unavailable: why it cannot be trained here; "" if it can.
     """
 
@@ -54,6 +55,7 @@ class Algorithm:
     needs: tuple[str, ...] = ()
     dynamic_sampling: bool = False
     overlong_share: float = 0.0
+    critic: bool = False
     unavailable: str = ""
 
 

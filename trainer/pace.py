@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from botgrpo.trainer.algorithms import entry
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.base import Sampling
 from botgrpo.trainer.engines.generic import engine_for
@@ -69,6 +70,8 @@ def measure(config: Config, folder: Path, found: Footprint) -> Pace:
     extra = (config.optim.epochs * config.optim.minibatches > 1) + (config.optim.kl > 0)
     if config.prime:  # its reference and, after its step, itself; and the step
         extra += 5
+    if entry(config.algorithm).critic:  # its values, and its passes
+        extra += 1 + 3 * passes
     return Pace(
         generate_s=config.sampling.max_new_tokens * whole(*draw_s),
         update_s=found.update_tokens * (passes + extra / 3) * whole(*learn_s),

@@ -33,7 +33,7 @@ from botgrpo.trainer.config import Config
 from botgrpo.trainer.logps import Row, frozen_logps, microbatches, token_logps
 from botgrpo.trainer.policy import DTYPES, Policy, load_policy
 from botgrpo.trainer.reference import Reference
-from botgrpo.trainer.rollouts import Drawn
+from botgrpo.trainer.rollouts import Drawn, rows_of, with_tokens
 
 RATE = 2.0  # phi's learning rate over the policy's
 LARGEST_NORM = 10.0
@@ -123,12 +123,8 @@ class Prime:
         """
         began = time.perf_counter()
         k = len(drawn.samples) // len(drawn.prompt_ids)
-        taught = [
-            i
-            for i, sample in enumerate(drawn.samples)
-            if scores[i].outcome is not None and sample.token_ids
-        ]
-        rows = [_row(drawn, i, k) for i in taught]
+        taught = with_tokens(drawn, [score.outcome is not None for score in scores])
+        rows = rows_of(drawn, taught)
         outcome_R = np.array([scores[i].outcome for i in taught], dtype=float)
         with self.reference.model() as fixed:
             fixed_R = self._logps(fixed, rows)
@@ -238,13 +234,6 @@ def _judged(sum_R: np.ndarray, outcome_R: np.ndarray, group_R: np.ndarray) -> di
         gap = (sum_R[:, None] - sum_R[None])[better]
         numbers["pair_accuracy"] = float(np.mean((np.sign(gap) + 1) / 2))
     return numbers
-
-
-def _row(drawn: Drawn, i: int, k: int) -> Row:
-    sample = drawn.samples[i]
-    return Row(
-        drawn.prompt_ids[i // k], sample.token_ids, np.zeros(len(sample.token_ids)), sample.logps
-    )
 
 
 def _load(name: str, config: Config, policy: Policy) -> Any:

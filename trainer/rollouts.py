@@ -14,6 +14,7 @@ from botgrpo.rewards.records import rollout_to_json, score_to_json
 from botgrpo.sandbox.errors import BotgrpoError, RunFailed
 from botgrpo.trainer.batch import Batch
 from botgrpo.trainer.engines.base import Engine, Sample, Sampling
+from botgrpo.trainer.logps import Row
 from botgrpo.trainer.policy import Policy
 from botgrpo.trainer.scoring import Pending, Scorer
 from botgrpo.trainer.task import Item
@@ -89,6 +90,24 @@ def _rollout(
         token_spans=tuple(spans),
         finish_reason=sample.finish_reason,
     )
+
+
+def with_tokens(drawn: Drawn, keep_R: Sequence[bool] | np.ndarray) -> list[int]:
+    """Places of the rollouts to keep that have a token to learn from."""
+    return [i for i, sample in enumerate(drawn.samples) if keep_R[i] and sample.token_ids]
+
+
+def rows_of(
+    drawn: Drawn, places: Sequence[int], advantages: Sequence[np.ndarray] | None = None
+) -> list[Row]:
+    """The rollouts at these places as an update reads them; without advantages, 0."""
+    k = len(drawn.samples) // len(drawn.prompt_ids)
+    rows = []
+    for i in places:
+        sample = drawn.samples[i]
+        given = np.zeros(len(sample.token_ids)) if advantages is None else advantages[i]
+        rows.append(Row(drawn.prompt_ids[i // k], sample.token_ids, given, sample.logps))
+    return rows
 
 
 def evaluation(scores: Sequence[Score], samples: Sequence[Sample]) -> dict[str, Any]:
