@@ -181,3 +181,12 @@ def test_a_key_that_comes_back_escaped_is_blotted_out_too(said, monkeypatch):
     assert SETTINGS.without_key(f"no such key: {said}.") == "no such key: [key]."
     monkeypatch.setenv("BOTGRPO_JUDGE_KEY", "other")
     assert said in SETTINGS.without_key(said)
+
+
+@pytest.mark.parametrize("filler", ["x", "\n", "\0", "\ud800", "\u6f22", "<think>", "<|im_end|>"])
+def test_two_megabytes_of_code_cost_no_call_and_are_no_way_out(filler):
+    text = f"```tsx\n// {filler * (2**21 // len(filler))}\nexport default 1\n```\n"
+    reward = CodeJudge("http://127.0.0.1:9/v1", "m", cache=False, retries=0)
+    (score,) = asyncio.run(reward.score([Rollout("r", "g", "p", text)]))
+    assert (score.outcome, score.verdict) == (-0.3, "too_large")
+    assert reward.client.budget.calls == 0

@@ -234,6 +234,8 @@ def test_a_stack_adds_its_parts_up_and_logs_each(
         len(parts) == {"react.compiler_linter": 2, "react.no_vlm": 3, "react.paper_full": 4}[name]
     )
     assert good.verdict == "ok" and bad.verdict == "syntax"
+    assert ("react.vlm_judge: seen" in good.reason) == (name == "react.paper_full")
+    assert ("react.code_judge: read" in good.reason) == (name != "react.compiler_linter")
     assert any(span.value == -1 for span in bad.spans)
     assert images["right"].startswith(b"\x89PNG")
 

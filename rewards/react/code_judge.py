@@ -2,7 +2,8 @@
 
 The paper's code judge: the score counts a tenth, a line with impact -1, -2 or -3 gets -0.1, -0.2 or
 -0.3, and what is not React gets -0.3 and no lines. The text goes to the judge fenced and with line
-numbers; a completion without code is not React, and nobody is asked.
+numbers; a completion without code is not React, nor is one that the compiler calls too large, and
+nobody is asked: that an endpoint takes no more is no way out of a bad score.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from botgrpo.rewards.react.code_prompts import (
 from botgrpo.rewards.react.examples import judge_examples
 from botgrpo.rewards.react.extract import Extraction, extract
 from botgrpo.rewards.react.judged_lines import LOCAL_RANGE, blamed, lines_exist, shown
+from botgrpo.sandbox.base import DEFAULT_LIMITS
 from botgrpo.sandbox.errors import ConfigError
 
 _OWN = ("expected_score", "unreadable")
+_MOST_KIB = DEFAULT_LIMITS.source_kib
 _NOT_REACT = -0.3  # the paper's sentinel of -3, a tenth of it
 
 
@@ -46,7 +49,7 @@ class CodeJudge:
     call of its own that lines cannot sway. `unreadable="zero"` gives 0 and no lines where the judge
     said nothing that can be read, as the paper does; a spent budget stays unscored even so.
 
-    Verdicts: judged, not_react; infra_error, unreadable and budget are unscored.
+    Verdicts: judged, not_react, too_large; infra_error, unreadable and budget are unscored.
     """
 
     def __init__(
@@ -62,7 +65,7 @@ class CodeJudge:
             raise ConfigError(f'got unreadable = {unreadable!r}; allowed: "unscored" or "zero"')
         self.spec = RewardSpec(
             name="react.code_judge",
-            version="2",
+            version="3",
             outcome_range=(_NOT_REACT, 1.0),
             local_range=LOCAL_RANGE,
             deterministic=False,
@@ -93,6 +96,9 @@ class CodeJudge:
         if code is None:
             reason = "no code block that may hold React"
             return Score(rollout.id, _NOT_REACT, verdict="not_react", reason=reason)
+        if len(code.code.encode("utf-8", "surrogatepass")) > _MOST_KIB * 1024:
+            reason = f"over {_MOST_KIB} KiB of source"
+            return Score(rollout.id, _NOT_REACT, verdict="too_large", reason=reason)
         usage, began = Usage(), time.perf_counter()
         spans: tuple[Span, ...] = ()
         try:

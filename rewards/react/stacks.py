@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from botgrpo.rewards.base import Example, Reward
+from botgrpo.rewards.base import Example, Reward, Rollout, Score
 from botgrpo.rewards.mix import Composite, Design
 from botgrpo.rewards.react.code_judge import CodeJudge
 from botgrpo.rewards.react.examples import stack_examples
@@ -89,6 +89,18 @@ class _Stack(Composite):
     def examples(self) -> Sequence[Example]:
         """The right answer, and what does not compile."""
         return stack_examples(self.gold, self.broken)
+
+    def _mix(self, rollout: Rollout, scores: Mapping[str, Score], seconds: float) -> Score:
+        """And what the judges remarked, where everything was scored."""
+        mixed = super()._mix(rollout, scores, seconds)
+        if mixed.outcome is None:
+            return mixed
+        said = [
+            f"{part}: {score.reason}"
+            for part, score in scores.items()
+            if score.verdict == "judged" and score.reason
+        ]
+        return replace(mixed, reason="; ".join(filter(None, (mixed.reason, *said))))
 
 
 class CompilerLinter(_Stack):
