@@ -6,25 +6,26 @@ folder is that of the suite that lies in it, so folders of several tiers go into
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
-
-import numpy as np
+from typing import get_args
 
 from botgrpo.benchmarks import pages, paper, plan
 from botgrpo.benchmarks import suite as suites
-from botgrpo.benchmarks.curves import peak_to_final_drop
 from botgrpo.benchmarks.headlines import pass_at_k, sooner
 from botgrpo.benchmarks.paper import Figure, Finding, Tier, Word
-from botgrpo.benchmarks.report.analysis import Analysis, analyse
-from botgrpo.benchmarks.report.document import TEMPLATES
+from botgrpo.benchmarks.report.analysis import analyse
 from botgrpo.benchmarks.report.page import learning_curves
 from botgrpo.benchmarks.report.provenance import total_hours
-from botgrpo.benchmarks.results import Cell, SuiteResult, load_suite
-from botgrpo.benchmarks.stats import bootstrap_interval
+from botgrpo.benchmarks.reproduction_tables import (
+    arms,
+    as_table,
+    photographs,
+    provenance,
+    standalone,
+)
+from botgrpo.benchmarks.results import SuiteResult, load_suite
 from botgrpo.sandbox.errors import ConfigError
 
 PAPER_GIB = 80.0
@@ -142,8 +143,8 @@ def write(rows: Sequence[Row], path: Path) -> Path:
     ]
     for question, answer in headlines(rows):
         lines += [f"**{question}** {answer}", ""]
-    lines += ["## Figure by figure", "", *_table(_overview(rows)), ""]
-    lines += ["## What each takes", "", *_table(_costs(rows)), ""]
+    lines += ["## Figure by figure", "", *as_table(_overview(rows)), ""]
+    lines += ["## What each takes", "", *as_table(_costs(rows)), ""]
     for each in rows:
         lines += _section(each, path)
     path.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
@@ -218,13 +219,13 @@ def _section(each: Row, path: Path) -> Iterator[str]:
             marks = f" The paper's marks: {'; '.join(figure.marks)}." if figure.marks else ""
             yield from ("", f"{chart.title}. {chart.note}{marks}", "")
         analysis = analyse(result)
-        yield from (*_table(_arms(analysis)), "")
+        yield from (*as_table(arms(analysis, figure.pass_at)), "")
         for arm in figure.pages:
             for cell in result.finished(arm)[:1]:
                 if records := pages.read(cell):
                     name = f"{figure.name}-{each.tier}-{arm}"
-                    yield from (*_table(_pages(cell, records, name, path)), "")
-        yield from (_provenance(result), "")
+                    yield from (*as_table(photographs(cell, records, name, path)), "")
+        yield from (provenance(result), "")
         yield from (f"- {finding.word}: {finding.text}" for finding in each.findings)
         for warning in analysis.warnings:
             if "It is not compared" not in warning:  # that cells are not finished stands above
@@ -232,79 +233,3 @@ def _section(each: Row, path: Path) -> Iterator[str]:
     yield from (f"- left open by the paper: {line}" for line in figure.open)
     yield from (f"- chosen: {line}" for line in figure.chosen)
     yield ""
-
-
-def _provenance(result: SuiteResult) -> str:
-    """The code and the first weights of the runs."""
-    manifests = [cell.manifest for cell in result.cells.values() if cell.manifest]
-    commits = dict.fromkeys(str(m["git_commit"])[:12] for m in manifests if m.get("git_commit"))
-    models = dict.fromkeys(
-        f"{m['model']['name']} {str(m['model']['sha256'])[:12]}" for m in manifests if "model" in m
-    )
-    return (
-        f"Run at commit {', '.join(commits) or 'unknown'}, from the weights (SHA-256) "
-        f"{', '.join(models) or 'unknown'}."
-    )
-
-
-def _pages(
-    cell: Cell, records: Sequence[Mapping[str, Any]], name: str, path: Path
-) -> Iterator[Sequence[str]]:
-    """What was asked, and the page that was paid for it, copied beside the document."""
-    yield (f"asked of {cell.arm}, seed {cell.seed}", "paid", "its page, mounted")
-    folder = path.with_suffix("")
-    for record in records:
-        shown = str(record["verdict"])
-        if record["picture"]:
-            picture = folder / f"{name}-{record['picture']}"
-            folder.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(cell.folder / pages.FOLDER / record["picture"], picture)
-            shown += f" ![a page]({picture.relative_to(path.parent)})"
-        yield (str(record["prompt"]), f"{record['reward']:.2f}", shown)
-
-
-def _arms(analysis: Analysis) -> Iterator[Sequence[str]]:
-    result = analysis.suite
-    metric, last = result.metric, result.last_step
-    yield (
-        "arm", "seeds", f"area under {metric}", f"{metric} at step {last}",
-        f"steps to {result.threshold:g} (median; reached)", "peak to end, down",
-    )  # fmt: skip
-    for arm in analysis.arms:
-        curves = [cell.curve(metric)[1] for cell in result.finished(arm.name)]
-        median = "–" if arm.median_steps is None else f"{arm.median_steps:.0f}"
-        yield (
-            arm.name,
-            f"{len(curves)} of {arm.planned}",
-            _mean([arm.auc[seed] for seed in arm.auc]),
-            _mean([values[-1] for values in curves]),
-            f"{median}; {arm.reached}",
-            _mean([peak_to_final_drop(values) for values in curves]),
-        )
-
-
-def _mean(values: Sequence[float]) -> str:
-    if not values:
-        return "–"
-    interval = bootstrap_interval(values)
-    bounds = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
-    return f"{np.mean(values):.3f}{bounds}"
-
-
-def _table(rows: Iterator[Sequence[str]]) -> list[str]:
-    def line(cells: Sequence[str]) -> str:
-        return "| " + " | ".join(" ".join(c.split()).replace("|", "\\|") for c in cells) + " |"
-
-    head, *body = rows
-    return [line(head), "| " + " | ".join("---" for _ in head) + " |", *map(line, body)]
-
-
-def standalone(svg: str) -> str:
-    """An inline chart of a page as a file of its own: with its namespace and its style."""
-    css = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-    root = css[: css.index("}") + 1]
-    rules = [line for line in css.splitlines() if line.startswith(("svg ", ".c0", ".c4"))]
-    style = "\n".join([root, "svg { background: var(--card); }", *rules])
-    return svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1).replace(
-        ">", f"><style>{style}</style>", 1
-    )

@@ -22,6 +22,8 @@ from botgrpo.benchmarks import (
     suite,
 )
 from botgrpo.benchmarks.paper import Expectation, Figure, Finding
+from botgrpo.benchmarks.report.analysis import analyse
+from botgrpo.benchmarks.reproduction_tables import arms, as_table
 from botgrpo.benchmarks.results import load_suite
 from botgrpo.sandbox.errors import ConfigError
 from synthetic_suite import write_synthetic_suite
@@ -148,6 +150,9 @@ def test_pass_at_k_is_told_where_it_was_measured_and_by_which_step(tmp_path: Pat
     for (arm, _), cell in result.cells.items():
         rates = {1: 0.2, 2: 0.3, 4: 0.5 if arm == "bot_grpo" else 0.4}
         (cell.folder / passes.FILE).write_text(json.dumps({"rates": rates}))
+    head, _, row, *_ = as_table(arms(analyse(result), [1, 4]))
+    assert head.endswith("| pass@1 | pass@4 |")
+    assert row.endswith("| 0.200 [0.200, 0.200] | 0.400 [0.400, 0.400] |")
     told = headlines.pass_at_k(result)
     assert "Pass@4 0.500 against 0.400, +0.100 [+0.100, +0.100], better" in told
     assert (
