@@ -31,6 +31,7 @@ from botgrpo.trainer.algorithms import Algorithm, algorithm
 from botgrpo.trainer.config import Config
 from botgrpo.trainer.engines.base import Engine, Sampling
 from botgrpo.trainer.engines.choice import engine_of
+from botgrpo.trainer.memory import give_back
 from botgrpo.trainer.policy import DTYPES, Policy
 from botgrpo.trainer.prime import Prime, prime_of
 from botgrpo.trainer.reference import Reference
@@ -210,6 +211,7 @@ class Run:
 
     def _evaluate(self, step: int, scorer: Scorer) -> float:
         record = self.evaluate(step, scorer)
+        give_back()
         checkpoint.append(self.out / "eval.jsonl", record)
         self.progress("eval", record)
         return float(record["seconds"])
