@@ -4,7 +4,8 @@ A folder holds a PNG for each prompt, named by the prompt, and `requests.json`, 
 asked: `botgrpo score --pictures DIR` writes both. The same name in two folders is the same prompt;
 a page that only one of them has was not rendered in the other, and loses.
 
-Win rates count a tie as half; intervals resample prompts. Several checkpoints are put on one scale
+Win rates count a tie as half; intervals resample prompts, and where all matches came out alike
+they are exact. Several checkpoints are put on one scale
 by Bradley and Terry's model (1952; ties as half a win each, half a game against everybody added so
 that it stays finite), fitted by Hunter's iteration (2004).
 """
@@ -16,6 +17,7 @@ import hashlib
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -127,11 +129,27 @@ def win_rate(a: str, b: str, matches: Mapping[str, Match]) -> WinRate:
         len(matches),
         len(matches) - len(told),
         float(np.mean(points)) if points else None,
-        bootstrap_interval(points) if points else None,
+        interval_of(points),
         float(np.mean([match.winner == "tie" for match in told])) if told else None,
         float(np.mean(asked)) if asked else None,
         len(told) - len(asked),
     )
+
+
+def interval_of(points: Sequence[float]) -> Interval | None:
+    """Of the mean of points in 0..1, over prompts; None for fewer than two.
+
+    Where all are alike resampling finds no spread, though another prompt might differ. Then it is
+    how far the mean may lie off if the share of prompts that differ is as large as none in n may
+    hide (the exact binomial bound).
+    """
+    if len(points) < 2:
+        return None
+    low, high = min(points), max(points)
+    if low < high:
+        return bootstrap_interval(points)
+    unseen = 1 - ((1 - LEVEL) / 2) ** (1 / len(points))
+    return Interval(low - unseen * low, high + unseen * (1 - high))
 
 
 def strengths(
@@ -208,19 +226,30 @@ def told(found: Mapping[str, Any]) -> str:
     for rate in found["rates"]:
         head = f"{rate['a']} against {rate['b']}: "
         if rate["rate"] is None:
-            lines.append(f"{head}nobody could tell in any of {rate['prompts']} prompts")
+            why = _why(found, rate)
+            lines.append(f"{head}nobody could tell in any of {rate['prompts']} prompts{why}")
             continue
         bounds = rate["interval"]
-        interval = f" [{bounds[0]:.3f}, {bounds[1]:.3f}]" if bounds else ""
+        told = rate["prompts"] - rate["unscored"]
+        interval = (
+            f" [{bounds[0]:.3f}, {bounds[1]:.3f}]" if bounds else f" (no interval: {told} told)"
+        )
         word = "" if not bounds or bounds[0] > 0.5 or bounds[1] < 0.5 else ", not separated"
         consistent = "none asked" if rate["consistent"] is None else f"{rate['consistent']:.2f}"
         lines.append(
             f"{head}win rate {rate['rate']:.3f}{interval}{word}; {rate['prompts']} prompts, ties "
             f"{rate['ties']:.2f}, both orders agree {consistent}, {rate['settled']} settled "
-            f"without a judge, {rate['unscored']} unscored"
+            f"without a judge, {rate['unscored']} unscored{_why(found, rate)}"
         )
     for name, each in found["strengths"].items():
         bounds = each["interval"]
         interval = f" [{bounds[0]:+.2f}, {bounds[1]:+.2f}]" if bounds else " (the others' measure)"
         lines.append(f"{name}: log-strength {each['value']:+.2f}{interval}")
     return "\n".join(lines)
+
+
+def _why(found: Mapping[str, Any], rate: Mapping[str, Any]) -> str:
+    """The most frequent reason for which nobody could tell, in brackets."""
+    matches = found["matches"][f"{rate['a']} against {rate['b']}"].values()
+    reasons = Counter(match["reason"] for match in matches if match["winner"] is None)
+    return f" ({reasons.most_common(1)[0][0]})" if reasons else ""

@@ -7,6 +7,7 @@ import json
 import struct
 import zlib
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,36 @@ def test_a_win_rate_counts_ties_as_half_and_leaves_out_what_nobody_could_tell() 
     assert rate.consistent == 0.0 and rate.interval and rate.interval.holds(0.7)
     nothing = win_rates.win_rate("new", "old", matches("??"))
     assert nothing.rate is None and nothing.interval is None
+    assert win_rates.win_rate("new", "old", matches("a?")).interval is None
+
+
+@pytest.mark.parametrize(
+    ("words", "low", "high"),
+    [
+        ("aa", 0.025**0.5, 1.0),  # two of two: 0.158
+        ("aaaaaa", 0.025 ** (1 / 6), 1.0),  # six of six: 0.541, the first to separate
+        ("bbb", 0.0, 1 - 0.025 ** (1 / 3)),
+        ("tttt", 0.5 * 0.025**0.25, 1 - 0.5 * 0.025**0.25),
+    ],
+)
+def test_matches_that_are_all_alike_are_no_certainty(words: str, low: float, high: float) -> None:
+    found = win_rates.win_rate("new", "old", matches(words)).interval
+    assert found == pytest.approx((low, high))
+
+
+def test_what_cannot_be_told_is_said_with_its_reason() -> None:
+    lost = {f"p{i}": Match(None, (), "no answer") for i in range(2)}
+    for found, said in (
+        (lost, "nobody could tell in any of 2 prompts (no answer)"),
+        ({**lost, "p2": Match("a")}, "(no interval: 1 told)"),
+        ({**lost, "p2": Match("a")}, "2 unscored (no answer)"),
+        ({**matches("aaaaa")}, "[0.478, 1.000], not separated"),
+        ({**matches("aaaaaa")}, "[0.541, 1.000]; 6 prompts"),
+    ):
+        rate = asdict(win_rates.win_rate("new", "old", found))
+        record = {"new against old": {name: asdict(match) for name, match in found.items()}}
+        told = win_rates.told({"rates": [rate], "strengths": {}, "matches": record})
+        assert said in told
 
 
 def test_strengths_by_hand_and_in_order() -> None:
