@@ -281,3 +281,16 @@ def test_a_configuration_is_checked_before_a_model_is_loaded() -> None:
     assert "local span 1 x 7" in assemble.caution(config)  # w_s 0.5 over -1 to 1
     with pytest.raises(ConfigError, match=r"unknown key 'prime\.bta'\. Did you mean 'beta'"):
         load_config("aime_micro", ["prime.bta=1"])
+
+
+def test_with_adapters_the_reference_is_the_model_without_them(folder: Path) -> None:
+    pytest.importorskip("peft")
+    config = tiny_config(**ON, policy__lora__rank=2)
+    prime = prime_of(config, load_policy(folder, config.policy))
+    assert prime is not None
+    _, numbers = prime.step(drawn([5, 6], [7, 8, 9]), scores(1.0, 0.0))
+    assert numbers["bot/prime/loss"] == pytest.approx(LN2)
+    told, _ = prime.step(drawn([5, 6], [7, 8, 9]), scores(1.0, 0.0))
+    assert any(told[0].local or ())
+    found = footprint(config, folder, prompt_tokens=10)
+    assert found.beside == found.weights + 3 * found.gradients  # and no second copy

@@ -248,3 +248,15 @@ def test_a_plan_counts_the_critic(folder: Path) -> None:
     found = footprint(tiny_config(algorithm="vapo"), folder, prompt_tokens=10)
     body = load_policy(folder).model.base_model
     assert found.beside == 4 * 4 * sum(p.numel() for p in body.parameters())
+
+
+def test_with_adapters_the_critic_learns_adapters_and_its_head(folder: Path) -> None:
+    pytest.importorskip("peft")
+    config = tiny_config(algorithm="vapo", policy__lora__rank=2)
+    critic = critic_of(config, load_policy(folder, config.policy))
+    assert critic is not None
+    learned = [name for name, p in critic.model.named_parameters() if p.requires_grad]
+    assert {"head.weight", "head.bias"} < set(learned)
+    assert all("lora" in name or name.startswith("head.") for name in learned)
+    loss, _ = critic.learn([row([5], [6, 7])], [np.ones(2)], (0,))
+    assert loss == pytest.approx(1.0) and critic.values([row([5], [6, 7])])[0].min() > 0
