@@ -302,7 +302,7 @@ def _memory_lines(config: Config, found: Footprint, has: float) -> list[str]:
         _Line("gradients", found.gradients, f"of {found.trained:,} that learn"),
         _Line("optimizer", found.optimizer, "AdamW: two moments"),
         _Line("reference", found.reference, "the run's first weights, for optim.kl"),
-        _Line("beside", found.beside, "what learns beside the policy, and PRIME's reference"),
+        _Line("beside", found.beside, "PRIME's model and its reference, or a critic"),
         _Line(
             "decoding",
             found.decoding,
