@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,14 +14,17 @@ import pytest
 from botgrpo.benchmarks import (
     cli,
     headlines,
+    pages,
     paper,
     passes,
     plan,
     reproduce,
     reproduction,
+    runner,
     shipped,
     suite,
 )
+from botgrpo.benchmarks.executors import Local
 from botgrpo.benchmarks.paper import Expectation, Figure, Finding
 from botgrpo.benchmarks.report.analysis import analyse
 from botgrpo.benchmarks.reproduction_tables import arms, as_table
@@ -204,6 +208,32 @@ def test_an_arm_that_falls_less_from_its_peak_is_steadier(tmp_path: Path) -> Non
     found = paper.findings(claims, load_suite(folder))
     assert [f.word for f in found] == ["agrees", "disagrees"]
     assert "two_turn falls less than one_turn: spared of the peak +0.29" in found[0].text
+
+
+def test_a_figure_is_run_then_sampled_and_photographed_as_its_file_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+
+    class Bench:
+        def __init__(self, suite: Any, out: Path, *_: object) -> None:
+            write_synthetic_suite(out, arms=ARMS, seeds=2)
+            done.append(suite.name)
+
+        def run(self) -> list[object]:
+            return []
+
+    monkeypatch.setattr(runner, "Bench", Bench)
+    monkeypatch.setattr(passes, "measure", lambda result, ks: done.append(ks))
+    monkeypatch.setattr(pages, "take", lambda cell: done.append((cell.arm, cell.seed)))
+    measured = figure(("bot_grpo", "grpo", "better")).model_copy(
+        update={"pass_at": [1, 2], "pages": ["twin"]}
+    )
+    page, failed = reproduce.run(
+        [measured, paper.load("F2")], "micro", tmp_path, workers=1, resume=False, executor=Local
+    )
+    assert done == ["paper_f5", [1, 2], ("twin", 0)] and not failed
+    assert "F2" in page.read_text() and (tmp_path / "reproduction.md").is_file()
 
 
 def test_a_plan_for_the_paper_s_size_needs_no_weights(capsys: pytest.CaptureFixture[str]) -> None:
