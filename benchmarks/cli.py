@@ -173,6 +173,9 @@ def _training(commands: object) -> None:
         "--against", action="append", metavar="DIR", help="pictures: win rates by a judge"
     )
     evaluate.add_argument("--out", metavar="F.json", help="with --against: every match")
+    evaluate.add_argument(
+        "--judge", metavar="OPTIONS", default="", help="its options: \"model='m', max_calls=100\""
+    )
     evaluate.add_argument("--prompts", type=int, default=256, help="held-out prompts (default 256)")
 
     export = _group(commands, "export", "launch files that take a configuration to a cluster")

@@ -289,3 +289,20 @@ def test_a_folder_is_read_as_it_was_written(tmp_path: Path) -> None:
     (found,) = win_rates.read(made).pages
     assert found.startswith("______etc_p-") and list(tmp_path.iterdir()) == [made]
     assert win_rates.read(made).requests == {found: "?", "q": "!"}
+
+
+def test_the_evaluating_judge_takes_its_options_where_it_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder(tmp_path / "old", {"p0": POOR})
+    folder(tmp_path / "new", {"p0": GOOD})
+    words = ["eval", str(tmp_path / "new"), "--against", str(tmp_path / "old"), "--judge"]
+    with JudgeServer(prefers(GOOD)) as server:
+        judge = f"url='{server.url}', model='m', temperature=0.5, cache=False"
+        assert main([*words, judge]) == 0
+        assert {request["temperature"] for request in server.requests} == {0.5}
+    capsys.readouterr()
+    for wrong, said in (("temprature=1", "options are url, model"), ("0.5", "name=value")):
+        given = f"{wrong}, url='http://h/v1', model='m'"
+        assert main([*words, given]) == 2
+        assert said in capsys.readouterr().err

@@ -127,9 +127,15 @@ def evaluate(arguments: Namespace) -> int:
         import json
 
         from botgrpo.benchmarks import win_rates
-        from botgrpo.rewards.judges.pairwise import Pairwise
+        from botgrpo.rewards.judges.pairwise import NAME, Pairwise
+        from botgrpo.rewards.reference import parse
+        from botgrpo.sandbox.errors import ConfigError
 
-        found = win_rates.run([*arguments.against, target], Pairwise())
+        asked = parse(f"{NAME}({arguments.judge})")
+        if asked.args:
+            raise ConfigError(f"got --judge {arguments.judge!r}; allowed: name=value, name=value")
+        judge = Pairwise(**asked.options)
+        found = win_rates.run([*arguments.against, target], judge)
         if arguments.out:
             Path(arguments.out).write_text(json.dumps(found, indent=1), encoding="utf-8")
         print(win_rates.told(found))

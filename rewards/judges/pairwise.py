@@ -21,6 +21,7 @@ from botgrpo.rewards.judges.prompts import Prompt, prompt_hash
 from botgrpo.rewards.judges.settings import settings
 from botgrpo.sandbox.attempt import attempt, attempting
 
+NAME = "judges.pairwise"
 Winner = Literal["a", "b", "tie"]
 ORDERS = ("ab", "ba", "ba", "ab")
 _CHANNELS = {2: 3, 6: 4}
@@ -87,7 +88,7 @@ class Pairwise:
     """
 
     def __init__(self, url: str | None = None, model: str | None = None, **options: Any) -> None:
-        self.client = JudgeClient(settings("judges.pairwise", url, model, options))
+        self.client = JudgeClient(settings(NAME, url, model, options))
 
     @property
     def prompt_hash(self) -> str:
