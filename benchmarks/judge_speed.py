@@ -2,8 +2,10 @@
 
 Parts: cached (10,000 judgments read again from the disk), concurrent (500 calls at once against a
 local server that stands in for the model: the wire is real, the opinions are not), faults (a fifth
-of the calls fail in ten ways, each with a wrong answer where it has one). Prints medians with the
-range over repeats; exit status 1 where a fault became a reward.
+of the calls fail in ten ways, each with a wrong answer where it has one), pages (how many
+`react.compile(mount=True)` and `react.visual` mount apart and in one stack; needs a browser).
+Prints medians with the range over repeats; exit status 1 where a fault became a reward, or a
+stack's outcome is not that of its parts.
 """
 
 from __future__ import annotations
@@ -22,8 +24,13 @@ from typing import Any
 from botgrpo.benchmarks.speed import report
 from botgrpo.benchmarks.stand_in import StandIn
 from botgrpo.benchmarks.stand_in_faults import TEN, JudgeServer
-from botgrpo.rewards import Rollout, Score
+from botgrpo.rewards import Composite, Design, Reward, Rollout, Score
 from botgrpo.rewards.react.code_judge import CodeJudge
+from botgrpo.rewards.react.compile import ReactCompile
+from botgrpo.rewards.react.visual import ReactVisual
+from botgrpo.rewards.react.visual_examples import visual_examples
+from botgrpo.sandbox.attempt import attempting
+from botgrpo.sandbox.browser import ReactBrowser
 
 _CODE = """import {{ useState }} from "react";
 
@@ -119,10 +126,38 @@ def faults(repeats: int, count: int = 1000) -> bool:
     return wrong > 0
 
 
+def pages(_: int) -> bool:
+    """Pages counted, not timed; whether an outcome depends on what else is in the stack."""
+    browser = ReactBrowser()
+    parts: dict[str, Reward] = {
+        "c": ReactCompile(browser=browser),
+        "v": ReactVisual(browser=browser),
+    }
+    batch = [example.rollout for example in visual_examples()]
+    try:
+        with attempting(0):
+            apart = [asyncio.run(part.score(batch)) for part in parts.values()]
+        alone = browser.pages
+        with attempting(1):
+            together = asyncio.run(Composite(Design({"c": 1.0, "v": 1.0}), parts).score(batch))
+    finally:
+        browser.close()
+    differ = sum(
+        score.metrics.get(f"rewards/{name}") != own.outcome
+        for name, scores in zip(parts, apart, strict=True)
+        for score, own in zip(together, scores, strict=True)
+    )
+    print(f"{'pages mounted, one reward after another':42} {alone:9}  ({len(batch)} rollouts)")
+    print(f"{'... by both in one stack':42} {browser.pages - alone:9}")
+    print(f"{'outcomes that differ from those alone':42} {differ:9} of {2 * len(batch)}")
+    return differ > 0
+
+
 PARTS: dict[str, Callable[[int], bool | None]] = {
     "cached": cached,
     "concurrent": concurrent,
     "faults": faults,
+    "pages": pages,
 }
 
 
