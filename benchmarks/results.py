@@ -11,16 +11,14 @@ and line; only the last line of a file, cut off when a run was killed, is left o
 from __future__ import annotations
 
 import json
-import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from botgrpo.benchmarks.question import Json, number, read_question, read_toml
 from botgrpo.sandbox.errors import ConfigError
 
-Json = Mapping[str, Any]
 Status = Literal["finished", "unfinished", "failed", "missing"]
 # What a step's wall time is made of; `time/score_overlapped_s` is in generation already.
 STEP_TIMES = ("time/generate_s", "time/score_s", "time/update_s")
@@ -62,7 +60,7 @@ class Cell:
 
     def training_curve(self, metric: str) -> tuple[list[int], list[float]]:
         """Steps and values of a training metric where it is a finite number."""
-        points = [(int(m["step"]), _number(m.get(metric))) for m in self.metrics]
+        points = [(int(m["step"]), number(m.get(metric))) for m in self.metrics]
         return [s for s, v in points if v is not None], [v for _, v in points if v is not None]
 
 
@@ -115,28 +113,22 @@ def load_suite(folder: str | Path) -> SuiteResult:
         raise ConfigError(
             f"{root}: no suite.toml there; give the folder that `botgrpo bench` wrote"
         )
-    suite = _toml(path)
-    arms = [str(a["name"]) if isinstance(a, dict) else str(a) for a in _need(suite, "arms", path)]
-    seeds = [int(s) for s in _need(suite, "seeds", path)]
-    primary = _need(suite, "primary", path)
-    metric, threshold = str(_need(primary, "metric", path)), _need(primary, "threshold", path)
-    baseline = str(suite.get("baseline", arms[0]))
-    if baseline not in arms:
-        raise ConfigError(f"{path}: baseline {baseline!r} is not an arm; arms: {', '.join(arms)}")
+    suite = read_toml(path)
+    question = read_question(suite, path)
+    arms, seeds = question.arms, question.seeds
     read = {(a, s): _read_cell(root / "cells" / a / f"seed{s}", a, s) for a in arms for s in seeds}
     steps = [e.step for cell, _ in read.values() for e in cell.evals]
-    planned = suite.get("run", {}).get("steps", suite.get("steps"))
-    last_step = int(planned) if planned is not None else max(steps, default=0)
-    cells = {key: _settle(cell, metric, last_step) for key, (cell, _) in read.items()}
+    last_step = max(steps, default=0) if question.steps is None else question.steps
+    cells = {key: _settle(cell, question.metric, last_step) for key, (cell, _) in read.items()}
     problems = [line for _, lines in read.values() for line in lines]
     return SuiteResult(
         folder=root,
         name=str(suite.get("name", root.name)),
-        metric=metric,
-        threshold=float(threshold),
-        baseline=baseline,
-        arms=tuple(arms),
-        seeds=tuple(seeds),
+        metric=question.metric,
+        threshold=question.threshold,
+        baseline=question.baseline,
+        arms=arms,
+        seeds=seeds,
         last_step=last_step,
         cells=cells,
         suite=suite,
@@ -155,28 +147,12 @@ def load_rows(path: Path) -> list[Json]:
     return _read_lines(path)[0]
 
 
-def _need(table: Json, key: str, path: Path) -> Any:
-    if key not in table or table[key] in ([], {}, ""):
-        raise ConfigError(
-            f"{path}: {key!r} is absent; a report needs arms, seeds, primary.metric and "
-            "primary.threshold"
-        )
-    return table[key]
-
-
-def _toml(path: Path) -> Json:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
-
-
 def _optional_json(path: Path) -> Json:
     if not path.is_file():
         return {}
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not valid JSON: {error}") from error
     return value if isinstance(value, dict) else {"value": value}
 
@@ -188,20 +164,20 @@ def _read_lines(path: Path) -> tuple[list[Json], list[str]]:
     data = path.read_bytes()
     lines = data.split(b"\n")
     rows: list[Json] = []
-    for number, line in enumerate(lines, start=1):
+    for place, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
             if not isinstance(row, dict):
                 raise ValueError(f"a JSON object was expected, not {type(row).__name__}")
-            if not isinstance(row.get("step"), int):
+            if type(row.get("step")) is not int:
                 raise ValueError("the whole number 'step' is absent")
-        except ValueError as error:
-            if number == len(lines):  # no newline behind it: the writer was killed here
-                return rows, [f"{path}:{number}: cut off in the middle; this line is left out"]
+        except (ValueError, RecursionError) as error:
+            if place == len(lines):  # no newline behind it: the writer was killed here
+                return rows, [f"{path}:{place}: cut off in the middle; this line is left out"]
             raise ConfigError(
-                f"{path}:{number}: {error}; mend or delete the line, or run the cell again"
+                f"{path}:{place}: {error}; mend or delete the line, or run the cell again"
             ) from error
         rows.append(row)
     return rows, []
@@ -234,7 +210,7 @@ def _read_cell(folder: Path, arm: str, seed: int) -> tuple[Cell, list[str]]:
         str(manifest.get("error", "")) or _first_line(folder / "error.txt"),
         tuple(_eval(row) for row in eval_rows),
         tuple(metric_rows),
-        _toml(config_path) if config_path.is_file() else {},
+        read_toml(config_path) if config_path.is_file() else {},
         manifest,
     )
     return cell, [*cut_evals, *cut_metrics, *twice_evals, *twice_metrics]
@@ -247,21 +223,20 @@ def _first_line(path: Path) -> str:
 
 
 def _eval(row: Json) -> Eval:
-    verdicts = row.get("verdicts") or {}
+    verdicts = row.get("verdicts")
+    counts = verdicts if isinstance(verdicts, Mapping) else {}
     return Eval(
         step=row["step"],
-        n=int(row.get("n", 0)),
-        unscored=int(row.get("unscored", 0)),
-        values={k: _number(v) for k, v in row.items() if k not in NOT_A_RATE},
-        verdicts={str(k): int(v) for k, v in verdicts.items()},
+        n=_count(row.get("n")),
+        unscored=_count(row.get("unscored")),
+        values={k: number(v) for k, v in row.items() if k not in NOT_A_RATE},
+        verdicts={str(k): _count(v) for k, v in counts.items()},
     )
 
 
-def _number(value: Any) -> float | None:
-    """A finite number, or None: absent, null, NaN or text is unknown, never 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
+def _count(value: Any) -> int:
+    """A number of things, 0 where it is none."""
+    return max(0, int(number(value) or 0))
 
 
 def _settle(cell: Cell, metric: str, last_step: int) -> Cell:

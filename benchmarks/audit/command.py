@@ -90,7 +90,7 @@ def _earlier(folder: Path) -> dict[str, dict[str, float]]:
         }
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}; name an audit's folder") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ConfigError(f"{path} is no audit's: {type(error).__name__}: {error}") from None
 
 

@@ -16,6 +16,7 @@ from botgrpo.benchmarks.curves import (
     peak_to_final_drop,
     restricted_steps,
 )
+from botgrpo.benchmarks.question import number
 from botgrpo.benchmarks.results import STEP_TIMES, Cell, SuiteResult
 from botgrpo.benchmarks.stats import (
     Floats,
@@ -132,12 +133,10 @@ def _total(cells: Sequence[Cell], name: str) -> int:
 
 def _step_s(cells: Sequence[Cell]) -> float | None:
     """Mean wall time of a training step, without evaluation."""
-    seconds = [
-        sum(row[name] for name in STEP_TIMES)
-        for cell in cells
-        for row in cell.metrics
-        if all(name in row for name in STEP_TIMES)
-    ]
+    rows = (
+        [number(row.get(name)) for name in STEP_TIMES] for cell in cells for row in cell.metrics
+    )
+    seconds = [sum(part for part in row if part) for row in rows if None not in row]
     return float(np.mean(seconds)) if seconds else None
 
 

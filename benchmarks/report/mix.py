@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from botgrpo.benchmarks.question import number
 from botgrpo.benchmarks.results import SuiteResult
 from botgrpo.benchmarks.stats import Floats
 
@@ -27,8 +28,8 @@ def verdict_mix(suite: SuiteResult, arm: str) -> tuple[list[int], dict[str, Floa
     for cell in cells:
         for row in cell.metrics:
             for key, value in row.items():
-                if key.startswith(PREFIX) and isinstance(value, int | float):
-                    counts[row["step"]][key.removeprefix(PREFIX)] += value
+                if key.startswith(PREFIX):
+                    counts[row["step"]][key.removeprefix(PREFIX)] += max(0.0, number(value) or 0.0)
     if not counts:
         for cell in cells:
             for evaluation in cell.evals:

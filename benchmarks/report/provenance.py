@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from botgrpo.benchmarks.question import number
 from botgrpo.benchmarks.results import STEP_TIMES, SuiteResult
 from botgrpo.rewards.judges.provenance import in_words
 
@@ -72,8 +73,8 @@ def total_hours(suite: SuiteResult) -> float | None:
         value
         for cell in suite.cells.values()
         for row in cell.metrics
-        for key, value in row.items()
-        if key in (*STEP_TIMES, "time/evaluate_s") and isinstance(value, int | float)
+        for key in (*STEP_TIMES, "time/evaluate_s")
+        if (value := number(row.get(key))) is not None
     ]
     return sum(seconds) / 3600 if seconds else None
 

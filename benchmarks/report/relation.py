@@ -71,7 +71,7 @@ def load_audit(path: str | Path) -> dict[str, dict[str, Any]]:
     try:
         cards = json.loads(file.read_text(encoding="utf-8"))["rewards"]
         return {_spelt(card["name"]): card["figures"] for card in cards}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ConfigError(
             f"{file}: no audit there ({type(error).__name__}: {error}); give the folder that "
             "`botgrpo audit --out DIR` wrote"

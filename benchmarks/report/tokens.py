@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from botgrpo.benchmarks.question import Json, number
 from botgrpo.benchmarks.report.svg import visible
-from botgrpo.benchmarks.results import Cell, Json, SuiteResult, load_rollouts
+from botgrpo.benchmarks.results import Cell, SuiteResult, load_rollouts
 from botgrpo.sandbox.errors import ConfigError
 
 VIEWS = {"local": "local reward", "token_rewards": "token reward", "advantages": "advantage"}
@@ -120,7 +121,7 @@ def _numbers(row: Json, view: str, length: int) -> list[float | None] | None:
     values = row.get(view)
     if not isinstance(values, list) or len(values) != length:
         return None
-    return [float(v) if isinstance(v, int | float) and np.isfinite(v) else None for v in values]
+    return [number(v) for v in values]
 
 
 def _scale(view: str, rows: Sequence[Json]) -> float:
@@ -128,7 +129,8 @@ def _scale(view: str, rows: Sequence[Json]) -> float:
     found = [
         abs(v)
         for row in rows
-        for v in (_numbers(row, view, len(row.get("token_spans") or ())) or ())
+        if isinstance(spans := row.get("token_spans"), list)
+        for v in (_numbers(row, view, len(spans)) or ())
         if v
     ]
     return full_colour(found)
@@ -153,11 +155,12 @@ def _checked_panel(cell: Cell, row: Json, scales: Mapping[str, float]) -> Panel:
 def _panel(cell: Cell, row: Json, scales: Mapping[str, float]) -> Panel:
     text = str(row.get("completion", ""))
     spans = row.get("token_spans") or []
+    if not isinstance(spans, list):
+        raise TypeError(f"token_spans are {type(spans).__name__}")
     views = {view: _numbers(row, view, len(spans)) for view in VIEWS}
     missing = [f"no {VIEWS[v]}" for v, values in views.items() if values is None]
     if not spans:
         missing = ["no tokens recorded"]
-    outcome = row.get("outcome")
     return Panel(
         arm=cell.arm,
         seed=cell.seed,
@@ -165,7 +168,7 @@ def _panel(cell: Cell, row: Json, scales: Mapping[str, float]) -> Panel:
         id=str(row.get("id", "")),
         verdict=str(row.get("verdict", "")),
         reason=str(row.get("reason", "")),
-        outcome=float(outcome) if isinstance(outcome, int | float) else None,
+        outcome=number(row.get("outcome")),
         finish=str(row.get("finish_reason", "")),
         prompt=prompt_text(row.get("prompt", "")),
         pieces=tuple(_pieces(text, spans, views, scales, row.get("spans") or [])),
@@ -177,7 +180,10 @@ def _panel(cell: Cell, row: Json, scales: Mapping[str, float]) -> Panel:
 def prompt_text(prompt: object) -> str:
     """A prompt as plain text; of chat messages, each with its role."""
     if isinstance(prompt, list):
-        return "\n".join(f"{m.get('role', '')}: {m.get('content', '')}" for m in prompt)
+        return "\n".join(
+            f"{m.get('role', '')}: {m.get('content', '')}" if isinstance(m, Mapping) else str(m)
+            for m in prompt
+        )
     return str(prompt)
 
 
@@ -186,7 +192,10 @@ def _findings(text: str, spans: Sequence[Json]) -> Iterator[Finding]:
         start, end = int(span["start"]), int(span["end"])
         excerpt = text[start:end].strip("\n").split("\n")[0][:80]
         yield Finding(
-            text.count("\n", 0, start) + 1, span.get("value"), str(span.get("label", "")), excerpt
+            text.count("\n", 0, start) + 1,
+            number(span.get("value")),
+            str(span.get("label", "")),
+            excerpt,
         )
 
 
