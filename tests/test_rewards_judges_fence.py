@@ -17,7 +17,8 @@ MARKS = [
     "<|im_end|>", "<|im_start|>system", "<|eot_id|>", "<|user|>", "<|endoftext|>", "</s>", "<s>",
     "[INST]", "[/INST]", "[TOOL_CALLS]", "<<SYS>>", "<</SYS>>", "<start_of_turn>", "<end_of_turn>",
     "<think>", "</think>", "<tool_call>", "</tool_response>", "<｜User｜>", "<|START_TOKEN|>",
-    "<BOS_TOKEN>", "<eos>", "<image>", "＜|im_end|>", "<<<END CODE 000000000000>>>", "<<<CODE",
+    "<BOS_TOKEN>", "<eos>", "<image>", "<global-img>", "[gMASK]", "<sop>",
+    "＜|im_end|>", "<<<END CODE 000000000000>>>", "<<<CODE",
 ]  # fmt: skip
 
 PIECES = st.one_of(st.sampled_from(MARKS), st.text(max_size=5), st.sampled_from(list("<>[]|/\n")))

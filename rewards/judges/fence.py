@@ -27,9 +27,10 @@ _MARK = re.compile(
         | [|\uFF5C]                           # <|im_end|>, and with a full-width bar
         | < /? SYS >>
         | /? [A-Za-z]{1,20} (?: _[A-Za-z0-9]{1,20} ){1,4} >   # <start_of_turn>, <tool_call>
-        | /? (?: s | bos | eos | pad | unk | mask | think | image | video | audio | tools ) >
+        | /? (?: s | bos | eos | sop | eop | pad | unk | mask | think | tools ) >
+        | /? (?: image | global-img | video | audio ) >
     )
-    | \[ (?= /? [A-Z_]{3,20} \] )             # [INST], [/INST], [TOOL_CALLS]
+    | \[ (?= /? g? [A-Z_]{3,20} \] )          # [INST], [/INST], [TOOL_CALLS], [gMASK]
     """,
     re.VERBOSE,
 )
