@@ -1,7 +1,8 @@
 """How fast each part is, on this machine, now:  python -m botgrpo.benchmarks.speed [PART ...]
 
 Prints medians with the range over repeats; nothing is asserted. Parts: startup, projection,
-estimator, micro (a step of 64 rollouts through the sandbox), small (the same with the 135M model).
+estimator, update (of the micro policy and the 135M model, prompts computed once and padded), micro
+(a step of 64 rollouts through the sandbox), small (the same with the 135M model).
 """
 
 from __future__ import annotations
@@ -167,7 +168,51 @@ def small(repeats: int) -> None:
     steps("react_small", 3, [])
 
 
-PARTS = {f.__name__: f for f in (startup, projection, estimator, micro, small)}
+def update(repeats: int) -> None:
+    """The passes of one update: each prompt once and no padding, beside rows that are padded.
+
+    Seconds are the process's own, on one thread, the two forms in turns.
+    """
+    import numpy as np
+    import torch
+
+    from botgrpo.benchmarks import assemble, shipped
+    from botgrpo.trainer import shared_prompt
+    from botgrpo.trainer.logps import Row, microbatches, token_logps
+    from botgrpo.trainer.models import locate
+    from botgrpo.trainer.policy import load_policy
+
+    torch.set_num_threads(1)
+    for name, prompts, tokens, plain in (
+        ("react_micro", 8, 111, "eager"),
+        ("smollm2-135m", 2, 64, "sdpa"),
+    ):
+        policy = load_policy(shipped.checkpoint(name, 0) or locate(name))
+        items = assemble.task("react").train_items(0)[:prompts]
+        lengths = np.random.default_rng(0).integers(tokens // 2, tokens + 1, 8 * prompts)
+        rows = [
+            Row(policy.prompt_ids(items[i // 8].prompt), [9] * n, np.zeros(0), np.zeros(0))
+            for i, n in enumerate(lengths.tolist())
+        ]
+
+        def work(model: object = policy.model, rows: list[Row] = rows) -> None:
+            for picked in microbatches(model, rows, 8192):
+                batch = [rows[i] for i in picked]
+                logps_N, _ = token_logps(
+                    model, batch, pad_id=0, temperature=1.0, autocast=torch.bfloat16
+                )
+                logps_N.sum().backward()  # type: ignore[no-untyped-call]
+
+        seconds: dict[str, list[float]] = {plain: [], shared_prompt.NAME: []}
+        for _ in range(max(1, repeats // 3)):
+            for form, into in seconds.items():
+                policy.model.set_attn_implementation(form)
+                into += timed(work, 1, time.process_time)
+        report(f"{name}: update, padded", seconds[plain], "s")
+        report(f"{name}: update, prompts once", seconds[shared_prompt.NAME], "s")
+
+
+PARTS = {f.__name__: f for f in (startup, projection, estimator, update, micro, small)}
 
 
 def main() -> None:
