@@ -25,7 +25,7 @@ import torch
 
 from botgrpo.benchmarks import plan, runner, shipped, training
 from botgrpo.benchmarks import suite as suites
-from botgrpo.benchmarks.plan import GIB, LIBRARIES_GIB
+from botgrpo.benchmarks.memory import GIB, LIBRARIES_GIB
 from botgrpo.benchmarks.report.analysis import analyse
 from botgrpo.benchmarks.results import load_suite
 from botgrpo.trainer import policy as policies

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from botgrpo.benchmarks import assemble, shipped
+from botgrpo.benchmarks.memory import (
+    GIB,
+    LIBRARIES_GIB,
+    USABLE,
+    machine_gib,
+    needed_gib,
+    refusal,
+)
 from botgrpo.benchmarks.progress import duration
 from botgrpo.sandbox.errors import ConfigError
-from botgrpo.trainer import config as configs
 from botgrpo.trainer.config import Config
 
 if TYPE_CHECKING:
@@ -18,21 +25,9 @@ if TYPE_CHECKING:
     from botgrpo.trainer.footprint import Footprint
     from botgrpo.trainer.pace import Pace
 
-GIB = 2**30
-# Python, torch and transformers; and what allocators do not give back: a tenth
-LIBRARIES_GIB = 0.7
-USABLE = 0.9
 # NVIDIA's data sheet of the H100 SXM: dense bfloat16 products, bandwidth; and what is reached
 H100_PRODUCTS, H100_BYTES_S = 989e12, 3.35e12
 COMPUTE_SHARE, BANDWIDTH_SHARE = 0.4, 0.5
-# in this order: what costs nothing first
-CHANGES = (
-    "policy.generate_dtype=bfloat16",
-    "policy.update_dtype=bfloat16",
-    "optim.microbatch_tokens=2048",
-    "policy.gradient_checkpointing=true",
-    "policy.lora.rank=16",
-)
 
 
 def write(config: Config, memory_gib: float | None = None) -> str:
@@ -196,69 +191,6 @@ def prompt_tokens(config: Config, folder: Path) -> tuple[int, str]:
         counts = [len(tokenizer.encode(text).ids) for text in longest]
         return max(counts) + 16, "by its tokenizer, and 16 for the template"
     return len(longest[-1]) // 3 + 48, "assumed: 3 characters a token, and 48 for the template"
-
-
-def needed_gib(found: Footprint) -> float:
-    return found.peak / GIB + LIBRARIES_GIB
-
-
-def machine_gib(config: Config) -> float:
-    """Memory of the device that the run would learn on."""
-    import os
-
-    import torch
-
-    from botgrpo.trainer.policy import device
-
-    if device(config.policy.device).type == "cuda":
-        return torch.cuda.get_device_properties(0).total_memory / GIB
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = Path("/sys/fs/cgroup/memory.max")  # of a container
-    text = limit.read_text().strip() if limit.is_file() else "max"
-    return (min(total, int(text)) if text.isdigit() else total) / GIB
-
-
-def refusal(config: Config, folder: Path, tokens: int, found: Footprint, has: float) -> str:
-    """What to change, each change alone and then as many together as it takes."""
-    lines = [f"It needs {needed_gib(found):.1f} GiB of {has:.1f} GiB. What would help:"]
-    together: list[str] = []
-    for change in remedies(config):
-        alone = changed(config, [change], folder, tokens)
-        if needed_gib(alone) < 0.99 * needed_gib(found):
-            lines.append(f"  --set {change:38} {needed_gib(alone):6.1f} GiB")
-            together.append(change)
-            both = changed(config, together, folder, tokens)
-            if len(together) > 1 and needed_gib(both) <= has * USABLE:
-                sets = " ".join(f"--set {each}" for each in together)
-                return "\n".join([*lines, f"Together {needed_gib(both):.1f} GiB: {sets}"])
-            if needed_gib(both) <= has * USABLE:
-                return "\n".join(lines)
-    lines.append(
-        "  fewer sampling.prompts or sampling.max_new_tokens, a smaller model, or a larger machine"
-    )
-    return "\n".join(lines)
-
-
-def remedies(config: Config) -> Iterator[str]:
-    """Changes that this configuration has not made yet."""
-    data = config.model_dump()
-    for change in CHANGES:
-        key, _, value = change.partition("=")
-        section, name, *_ = key.split(".")
-        now = data[section][name]
-        if name == "microbatch_tokens" and now <= int(value):
-            continue
-        if (name == "lora" and now) or now == value or now is True:
-            continue
-        yield change
-
-
-def changed(config: Config, sets: Sequence[str], folder: Path, tokens: int) -> Footprint:
-    from botgrpo.trainer.footprint import footprint
-
-    written = configs.parse_text(configs.to_toml(config.model_dump()))
-    data = configs.override(written, sets)
-    return footprint(configs.parse(data, "the plan"), folder, tokens)
 
 
 def _run_lines(config: Config, folder: Path, remark: str, prompt: str) -> list[str]:

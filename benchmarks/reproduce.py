@@ -8,8 +8,8 @@ from pathlib import Path
 from botgrpo.benchmarks import pages, passes, plan, power, reproduction, runner
 from botgrpo.benchmarks import suite as suites
 from botgrpo.benchmarks.executors import Executor
+from botgrpo.benchmarks.memory import GIB
 from botgrpo.benchmarks.paper import Figure, Tier
-from botgrpo.benchmarks.plan import GIB
 from botgrpo.benchmarks.report.document import environment, static, write_page
 from botgrpo.benchmarks.report.page import learning_curves, write_report
 from botgrpo.benchmarks.reproduction import PAPER_GIB, Row, command

@@ -20,7 +20,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from botgrpo.benchmarks.speed_sides import SIDES, Job
+from botgrpo.benchmarks.speed_job import Job
+from botgrpo.benchmarks.speed_sides import SIDES
 from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer.models import locate
 

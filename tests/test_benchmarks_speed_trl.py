@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from botgrpo.benchmarks import speed_sides, speed_trl
-from botgrpo.benchmarks.speed_sides import Job
+from botgrpo.benchmarks.speed_job import Job, letters
 from tiny import tiny_policy_folder
 
 JOB = Job("m", 32, 64, "float32")
@@ -51,5 +51,5 @@ def test_our_side_measures_one_whole_step(tmp_path: Path) -> None:
 
 
 def test_a_letter_is_what_is_paid() -> None:
-    assert speed_sides.letters("eel") == pytest.approx(2 / 3)
-    assert speed_sides.letters("") == 0
+    assert letters("eel") == pytest.approx(2 / 3)
+    assert letters("") == 0
