@@ -127,6 +127,17 @@ def test_the_report_draws_the_ranking_and_says_when_it_was_not_measured(
         assert [row["arm"] for row in csv.DictReader(file)] == list(ARMS)
 
 
+def test_names_of_policies_and_designs_are_no_markup(tmp_path: Path) -> None:
+    hostile = "<img src=x onerror=alert(1)>\u202e"
+    arms = {f"{name}<b>": speed for name, speed in ARMS.items()}
+    micro = written(tmp_path / "micro", arms, hostile, seeds=2)
+    small = written(tmp_path / "small", arms, "small", seeds=2)
+    assert cli.main(["report", str(micro), "--transfer", str(small)]) == 0
+    html = (micro / "report.html").read_text()
+    assert "&lt;img src=x" in html and "bot&lt;b&gt;" in html and "⟨U+202E⟩" in html
+    assert "<img" not in html and "bot<b>" not in html and "\u202e" not in html
+
+
 # ---- runs one by one ----
 
 
