@@ -129,3 +129,50 @@ def test_a_run_killed_at_random_moments_ends_with_the_same_numbers(tmp_path: Pat
         for folder in (whole, cut)
     ]
     assert weights[0] == weights[1]
+
+
+@pytest.mark.kill
+def test_a_suite_killed_in_the_middle_ends_with_the_same_report(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.py"
+    rules.write_text(
+        "def share(prompts, completions):\n"
+        "    return [min(1.0, text.count('e') / 20) for text in completions]\n"
+    )
+    asks = tmp_path / "asks.jsonl"
+    asks.write_text(
+        "".join(json.dumps({"prompt": f"Write the letter {c}."}) + "\n" for c in "abcdef")
+    )
+    task = f'prompts("{asks}", judge="{rules}:share")'
+    (tmp_path / "mine.toml").write_text(
+        f'name = "mine"\nconfig = "react_micro"\nbaseline = "grpo"\nseeds = [0, 1]\n'
+        f'[primary]\nmetric = "outcome"\nthreshold = 0.5\n[set]\ntask = {json.dumps(task)}\n'
+        f'"reward.outcomes" = {{ "{rules}:share" = 1.0 }}\n"reward.locals" = {{}}\n'
+        '"sampling.prompts" = 2\n"sampling.group_size" = 4\n"sampling.max_new_tokens" = 32\n'
+        "[run]\nsteps = 4\neval_every = 1\ncheckpoint_every = 1\n"
+        '[[arms]]\nname = "grpo"\nset = { algorithm = "grpo" }\n'
+        '[[arms]]\nname = "bot_grpo"\nset = { algorithm = "bot_grpo" }\n'
+    )
+
+    def start(out: str) -> subprocess.Popen[bytes]:
+        line = command(
+            "bench", str(tmp_path / "mine.toml"), "--out", str(tmp_path / out), "--resume"
+        )
+        return subprocess.Popen(
+            line, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def steps_done() -> int:
+        files = (tmp_path / "cut").glob("cells/*/*/metrics.jsonl")
+        return sum(path.read_bytes().count(b"\n") for path in files)
+
+    assert start("whole").wait(timeout=600) == 0
+    process = start("cut")
+    while steps_done() < 3:
+        assert process.poll() is None, "ended before it was killed"
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert start("cut").wait(timeout=600) == 0
+    for name in ("curves_by_seed", "curves_mean", "differences", "profiles", "rollout_tokens"):
+        whole, cut = (tmp_path / out / "figures" / f"{name}.csv" for out in ("whole", "cut"))
+        assert cut.read_bytes() == whole.read_bytes(), name
