@@ -9,8 +9,8 @@ def give_back() -> None:
     """Hand what glibc's allocator keeps of freed tensors back to the machine.
 
     Tensors of a few MiB and of ever new sizes leave holes: a run of the micro policy, which needs
-    350 MiB, would hold 25 MiB more after each step. Takes some tens of milliseconds; nothing where the
-    C library is another.
+    350 MiB, would hold 25 MiB more after each step. Takes some tens of milliseconds; nothing where
+    the C library is another.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "malloc_trim"):
