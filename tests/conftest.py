@@ -7,6 +7,7 @@ has no mark, since only trying tells, and fails the tests that skip on `SandboxU
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 import pytest
 
 from botgrpo.sandbox.base import DEFAULT_LIMITS
+from botgrpo.sandbox.browser import ReactBrowser
 from botgrpo.sandbox.bubblewrap import Bubblewrap
 from botgrpo.sandbox.chromium import find_chromium
 from botgrpo.sandbox.errors import ConfigError, SandboxUnavailable
@@ -100,5 +102,20 @@ def compiler() -> Iterator[ReactCompiler]:
     except SandboxUnavailable as error:
         pytest.skip(f"bubblewrap: {error}")
     made = ReactCompiler("bubblewrap")
+    yield made
+    made.close()
+
+
+@pytest.fixture(
+    scope="module", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)]
+)
+def browser(request: pytest.FixtureRequest) -> Iterator[ReactBrowser]:
+    """One on each backend that works here."""
+    made = ReactBrowser(request.param)
+    try:
+        asyncio.run(made.ready())
+    except SandboxUnavailable as error:
+        made.close()
+        pytest.skip(f"{request.param}: {error}")
     yield made
     made.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ClassVar
 
@@ -17,7 +17,6 @@ from botgrpo.rewards.react.visual import ReactVisual
 from botgrpo.rewards.react.visual_examples import visual_examples
 from botgrpo.sandbox.attempt import attempting
 from botgrpo.sandbox.browser import ReactBrowser
-from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.pool import Attempted
 from botgrpo.sandbox.react import Bundle, CompileResult
 
@@ -109,20 +108,6 @@ def test_a_page_that_fails_by_itself_is_not_mounted_again() -> None:
     pool = CountingPool(status="runtime_error", inspection=None)
     scores = pages_of(pool, "react.compile", "react.visual")
     assert {score.outcome for score in scores} == {0.0} and pool.asked == [True] * 3
-
-
-@pytest.fixture(
-    scope="module", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)]
-)
-def browser(request: pytest.FixtureRequest) -> Iterator[ReactBrowser]:
-    made = ReactBrowser(request.param)
-    try:
-        asyncio.run(made.ready())
-    except SandboxUnavailable as error:
-        made.close()
-        pytest.skip(f"{request.param}: {error}")
-    yield made
-    made.close()
 
 
 SPOILT = "```tsx\nexport default () => <button onClick={() => { %s }}>Add</button>;\n```"

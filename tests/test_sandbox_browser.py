@@ -10,7 +10,6 @@ import subprocess
 import threading
 import time
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,20 +28,6 @@ CASES = Path(os.environ.get("BOTGRPO_CASES") or Path(__file__).parents[2] / "sha
 HEAD = "import { useState, useEffect, useLayoutEffect } from 'react';\n"
 # the head of a picture of one pixel
 TINY = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAA="
-
-
-@pytest.fixture(
-    scope="module", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)]
-)
-def browser(request: pytest.FixtureRequest) -> Iterator[ReactBrowser]:
-    made = ReactBrowser(request.param)
-    try:
-        asyncio.run(made.ready())
-    except SandboxUnavailable as error:
-        made.close()
-        pytest.skip(f"{request.param}: {error}")
-    yield made
-    made.close()
 
 
 def page(browser: ReactBrowser, body: str, top: str = "") -> PageResult:

@@ -5,32 +5,16 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from botgrpo.sandbox import browser as browser_module
 from botgrpo.sandbox.browser import PageResult, ReactBrowser
-from botgrpo.sandbox.errors import SandboxUnavailable
 from botgrpo.sandbox.inspection import CHECKS, Action, Inspection, Wish, read
 from botgrpo.sandbox.pool import Attempted
 
 HEAD = "import { useState, useEffect, useRef } from 'react';\n"
 ROLES = Wish(roles=True)
-
-
-@pytest.fixture(
-    scope="module", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)]
-)
-def browser(request: pytest.FixtureRequest) -> Iterator[ReactBrowser]:
-    made = ReactBrowser(request.param)
-    try:
-        asyncio.run(made.ready())
-    except SandboxUnavailable as error:
-        made.close()
-        pytest.skip(f"{request.param}: {error}")
-    yield made
-    made.close()
 
 
 def page(browser: ReactBrowser, body: str, top: str = "", wish: Wish = ROLES) -> PageResult:

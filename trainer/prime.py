@@ -14,7 +14,6 @@ equation and in `implicit.prime`, every token has its r.
 from __future__ import annotations
 
 import copy
-import math
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -34,6 +33,7 @@ from botgrpo.trainer.logps import Row, frozen_logps, microbatches, token_logps
 from botgrpo.trainer.policy import DTYPES, Policy, load_policy
 from botgrpo.trainer.reference import Reference
 from botgrpo.trainer.rollouts import Drawn, rows_of, with_tokens
+from botgrpo.trainer.update import take_step
 
 RATE = 2.0  # phi's learning rate over the policy's
 LARGEST_NORM = 10.0
@@ -169,14 +169,7 @@ class Prime:
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
             sum_R[picked] = sum_M.detach().cpu().numpy()
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), LARGEST_NORM))
-        if not math.isfinite(total) or not math.isfinite(norm):
-            raise RunFailed(
-                f"the implicit reward model's loss is {total} and its gradient's norm {norm}: not "
-                "finite; that step was not taken. The last checkpoint is intact: lower "
-                "prime.learning_rate and go on with --resume"
-            )
-        self.optimizer.step()
+        norm = take_step(self.model, self.optimizer, total, LARGEST_NORM, "prime")
         return sum_R, {"loss": total, "grad_norm": norm}
 
     def _rewards(

@@ -128,6 +128,24 @@ def update(
     return job.seen.numbers()
 
 
+def take_step(
+    model: Any, optimizer: torch.optim.Optimizer, loss: float, largest_norm: float, table: str
+) -> float:
+    """Clip the gradient, let the optimiser step; the norm before the clip.
+
+    Raises RunFailed where the loss or the norm is not finite, before the step; `table` is that of
+    the configuration which has the learning rate.
+    """
+    norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), largest_norm))
+    if not math.isfinite(loss) or not math.isfinite(norm):
+        raise RunFailed(
+            f"loss {loss} and gradient norm {norm}: not finite; that step was not taken. The last "
+            f"checkpoint is intact: lower {table}.learning_rate and go on with --resume"
+        )
+    optimizer.step()
+    return norm
+
+
 def deal(n: int, epochs: int, minibatches: int, seed: Sequence[int]) -> Iterator[list[int]]:
     """Rows of each step: every epoch deals all of them, shuffled, to `minibatches` shares."""
     for epoch in range(epochs):
@@ -171,15 +189,7 @@ class _Update:
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
         if learns:
-            clip = self.how.grad_clip
-            norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), clip))
-            if not math.isfinite(total) or not math.isfinite(norm):
-                raise RunFailed(
-                    f"loss {total} and gradient norm {norm}: not finite; that step was not taken. "
-                    "The last checkpoint is intact: lower optim.learning_rate and go on with "
-                    "--resume"
-                )
-            self.optimizer.step()
+            norm = take_step(self.model, self.optimizer, total, self.how.grad_clip, "optim")
         self.seen.losses.append(total)
         self.seen.norms.append(norm)
 

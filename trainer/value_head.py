@@ -14,7 +14,6 @@ is none, as the policy with a head of zeros: every value is 0 at first.
 from __future__ import annotations
 
 import copy
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from botgrpo.sandbox.errors import ConfigError, RunFailed
+from botgrpo.sandbox.errors import ConfigError
 from botgrpo.trainer.algorithms import ALGORITHMS, entry
 from botgrpo.trainer.batch import Batch, port
 from botgrpo.trainer.config import Config, CriticConfig
@@ -32,7 +31,7 @@ from botgrpo.trainer.logps import Row, hidden_states, microbatches
 from botgrpo.trainer.policy import DTYPES, Policy
 from botgrpo.trainer.process_rewards import return_to_go
 from botgrpo.trainer.rollouts import Drawn, rows_of, with_tokens
-from botgrpo.trainer.update import deal
+from botgrpo.trainer.update import deal, take_step
 
 RATE = 2.0  # the critic's learning rate over the policy's
 
@@ -190,14 +189,7 @@ class Critic:
             loss = ((values_N - target_N) ** 2).sum() / tokens
             loss.backward()  # type: ignore[no-untyped-call]
             total += float(loss.detach())
-        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.grad_clip))
-        if not math.isfinite(total) or not math.isfinite(norm):
-            raise RunFailed(
-                f"the critic's loss is {total} and its gradient's norm {norm}: not finite; that "
-                "step was not taken. The last checkpoint is intact: lower critic.learning_rate and "
-                "go on with --resume"
-            )
-        self.optimizer.step()
+        norm = take_step(self.model, self.optimizer, total, self.grad_clip, "critic")
         return total, norm
 
 
