@@ -74,5 +74,5 @@ def _wrong(text: str) -> ConfigError:
     return ConfigError(
         f"got the reward reference {shown!r}; allowed: NAME or NAME(argument, key=value) with "
         "literals and further names as arguments, e.g. noise.gaussian(react.compile, sigma=0.5); "
-        "a name with / or : as an argument in quotes, e.g. noise.flip(\"path.py:name\")"
+        'a name with / or : as an argument in quotes, e.g. noise.flip("path.py:name")'
     )
