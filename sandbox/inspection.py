@@ -83,7 +83,8 @@ class Inspection:
     """All of one page.
 
     Attributes:
-        complete: False for a page of more than 3,000 elements: nothing else is known of it.
+        complete: False for a page of more than 3,000 elements, or of more than 500 in each other:
+            nothing else is known of it.
         now: once the page has come to rest.
         tags: HTML tag to the number of its elements that take part in the layout.
         checks: for each of `CHECKS`. text: stretches that show nothing, or are set under 9 px (a

@@ -179,6 +179,22 @@ def test_a_page_of_too_many_elements_is_not_looked_at(browser: ReactBrowser) -> 
 
 
 @pytest.mark.browser
+def test_elements_are_looked_at_500_in_each_other_and_no_deeper(browser: ReactBrowser) -> None:
+    # html, body and the root are above them, a paragraph is inside
+    nested = "let e = <p>x</p>; for (let i = 0; i < %d; i++) e = <div>{e}</div>; return e;"
+    assert look(browser, nested % 496).complete
+    assert page(browser, nested % 497).inspection == Inspection(False)
+
+
+@pytest.mark.browser
+def test_fields_named_like_what_leads_upwards_do_not_make_a_page_deep(
+    browser: ReactBrowser,
+) -> None:
+    fields = "<form><input name='parentNode' aria-label='a' /></form>"
+    assert look(browser, f"return {fields};").complete
+
+
+@pytest.mark.browser
 def test_the_largest_page_that_is_looked_at_does_not_run_out_of_time(
     browser: ReactBrowser,
 ) -> None:

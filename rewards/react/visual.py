@@ -52,8 +52,8 @@ class ReactVisual:
 
     The reference may hold `page` and `elements` (see `requirements.py`). `weights` replaces single
     weights of `WEIGHTS`. Verdicts: those of react.compile with `mount` for what does not mount,
-    with outcome 0; `too_large` for a page of more than 3,000 elements, of which only `mounted`
-    counts; else the check that cost most, or ok. infra_error, and all where no browser is, is
+    with outcome 0; `too_large` for a page of more than 3,000 elements, or of more than 500 in
+    each other, of which only `mounted` counts; else the check that cost most, or ok. infra_error, and all where no browser is, is
     unscored. Metrics: the share of each check that had something to look at.
     """
 
@@ -66,7 +66,7 @@ class ReactVisual:
         self.weights = weights_of(weights or {})
         self.spec = RewardSpec(
             name="react.visual",
-            version="1",
+            version="2",
             outcome_range=(0.0, 1.0),
             local_range=(-1.0, 0.0),
             needs=("sandbox", "browser"),
@@ -159,7 +159,10 @@ def _score(
     losses = losses_of(shares, weights)
     worst = max(losses, key=lambda name: losses[name])
     if not seen.complete:
-        verdict, reason = "too_large", "more than 3,000 elements: too many to look at"
+        verdict, reason = (
+            "too_large",
+            "more than 3,000 elements, or 500 in each other: not looked at",
+        )
     elif losses[worst] == 0:
         verdict, reason = "ok", ""
     else:

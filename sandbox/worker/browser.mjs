@@ -207,7 +207,7 @@ async function look(page, cdp, ask, seen, inspector) {
     await page.clock.runFor(ms).catch((failure) => seen.late(failure));
     await ask(BREATHE);
   }
-  const facts = (await ask(PROBE)) ?? { nodes: 0, height: 0, text: "", not_a_component: false, moves: true };
+  const facts = (await ask(PROBE)) ?? { nodes: 0, depth: 0, height: 0, text: "", not_a_component: false, moves: true };
   if (!page.url().startsWith(`${ORIGIN}/`)) seen.note("navigated away");
   const shoot = async (clip) => {
     const options = { format: "png", optimizeForSpeed: true, ...(clip && { clip, captureBeyondViewport: true }) };

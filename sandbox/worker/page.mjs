@@ -131,9 +131,20 @@ export const PROBE = `(async () => {
   }
   await Promise.race([frame().then(frame), pause(300)]);
   const moving = "img, canvas, video, iframe, object, embed, marquee, animate, animateTransform, animateMotion, set";
-  const nodes = document.getElementsByTagName("*").length;
+  const all = document.getElementsByTagName("*");
+  const nodes = all.length;
+  // a field called parentNode stands for that property of its form, in every world
+  const parent = Object.getOwnPropertyDescriptor(Node.prototype, "parentNode").get;
+  const depths = new Map();
+  let depth = 0;
+  for (const element of nodes <= 50000 ? all : []) {
+    const here = (depths.get(parent.call(element)) ?? 0) + 1; // parents come first
+    depths.set(element, here);
+    depth = Math.max(depth, here);
+  }
   return {
     nodes,
+    depth,
     height: Math.ceil(document.documentElement?.scrollHeight ?? 0),
     text: nodes <= 50000 ? String(document.documentElement?.innerText ?? "").slice(0, 20000) : "",
     moves: Boolean(document.querySelector(moving) || Document.prototype.getAnimations.call(document).length),

@@ -10,6 +10,7 @@ import { Layout, STYLES, judge, stands, tags } from "./layout.mjs";
 import { changes } from "./png.mjs";
 
 export const MAX_ELEMENTS = 3000; // axe-core's work grows faster than the page
+const MAX_DEPTH = 500; // axe-core calls itself for each element in another, and its stack ends below 2,900
 const MAX_HEIGHT_PX = 4000;
 const MAX_ROLES = 300;
 const MAX_NAME_CHARS = 100;
@@ -120,10 +121,10 @@ export class Inspector {
   }
 
   /** A whole look, unless the page has failed already; says whether text was seen in the picture. */
-  async look({ nodes, height, not_a_component }) {
+  async look({ nodes, depth, height, not_a_component }) {
     if (this.seen.errors.length || not_a_component) return false;
     this.found = { complete: false, text: "", roles: [], tags: [], checks: {}, states: [] };
-    if (nodes > MAX_ELEMENTS) return false;
+    if (nodes > MAX_ELEMENTS || depth > MAX_DEPTH) return false;
     await this.freeze(true);
     const { layout, said, checks, roles, isDrawn } = await this.state(height, this.wish.roles);
     const audit = await this.ask(AUDIT);
