@@ -53,8 +53,9 @@ class ReactVisual:
     The reference may hold `page` and `elements` (see `requirements.py`). `weights` replaces single
     weights of `WEIGHTS`. Verdicts: those of react.compile with `mount` for what does not mount,
     with outcome 0; `too_large` for a page of more than 3,000 elements, or of more than 500 in
-    each other, of which only `mounted` counts; else the check that cost most, or ok. infra_error, and all where no browser is, is
-    unscored. Metrics: the share of each check that had something to look at.
+    each other, of which only `mounted` counts; else the check that cost most, or ok. infra_error,
+    and all where no browser is, is unscored. Metrics: the share of each check that had something to
+    look at.
     """
 
     def __init__(
@@ -159,10 +160,8 @@ def _score(
     losses = losses_of(shares, weights)
     worst = max(losses, key=lambda name: losses[name])
     if not seen.complete:
-        verdict, reason = (
-            "too_large",
-            "more than 3,000 elements, or 500 in each other: not looked at",
-        )
+        verdict = "too_large"
+        reason = "more than 3,000 elements, or 500 in each other: not looked at"
     elif losses[worst] == 0:
         verdict, reason = "ok", ""
     else:
