@@ -12,7 +12,7 @@ from botgrpo.rewards.base import RewardSpec, Rollout, Score
 
 GROUP = 8  # rollouts of a prompt
 MICRO_ROWS = 8  # rollouts in one forward pass of TRL; about what ours takes in MICRO_TOKENS
-MICRO_TOKENS = 2048
+MICRO_TOKENS = 1024
 WARM = 4
 
 

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from botgrpo.trainer import shared_prompt
 
-CHUNK_ELEMENTS = 1 << 26  # logits at once: 256 MiB in float32
+CHUNK_ELEMENTS = 1 << 24  # logits at once: 64 MiB in float32
 
 
 @dataclass(frozen=True, slots=True)
