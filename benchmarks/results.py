@@ -22,6 +22,7 @@ from botgrpo.sandbox.errors import ConfigError
 Status = Literal["finished", "unfinished", "failed", "missing"]
 # What a step's wall time is made of; `time/score_overlapped_s` is in generation already.
 STEP_TIMES = ("time/generate_s", "time/score_s", "time/update_s")
+LARGEST_STEP = 2**53  # the last whole number before floats leave one out
 NOT_A_RATE = ("step", "n", "unscored", "verdicts", "seconds")
 
 
@@ -171,8 +172,9 @@ def _read_lines(path: Path) -> tuple[list[Json], list[str]]:
             row = json.loads(line)
             if not isinstance(row, dict):
                 raise ValueError(f"a JSON object was expected, not {type(row).__name__}")
-            if type(row.get("step")) is not int:
-                raise ValueError("the whole number 'step' is absent")
+            step = row.get("step")
+            if type(step) is not int or not 0 <= step <= LARGEST_STEP:
+                raise ValueError("'step' is absent, or no whole number from 0 to 2^53")
         except (ValueError, RecursionError) as error:
             if place == len(lines):  # no newline behind it: the writer was killed here
                 return rows, [f"{path}:{place}: cut off in the middle; this line is left out"]

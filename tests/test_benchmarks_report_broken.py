@@ -51,6 +51,17 @@ def change(path: Path, place: int, **values: Any) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
+@pytest.mark.parametrize("step", [-1, 10**400, 1.0, True, None])
+@pytest.mark.parametrize("file", ["eval.jsonl", "metrics.jsonl"])
+def test_a_step_that_is_no_count_is_refused_with_its_line(
+    folder: Path, file: str, step: object
+) -> None:
+    path = folder / "cells/bot/seed0" / file
+    change(path, 0, step=step)
+    with pytest.raises(ConfigError, match=rf"{file}:1: 'step' is absent, or no whole number"):
+        load_suite(folder)
+
+
 @settings(
     max_examples=30,
     deadline=None,
