@@ -11,7 +11,7 @@ from botgrpo.benchmarks.curves import restricted_steps
 from botgrpo.benchmarks.report.analysis import analyse
 from botgrpo.benchmarks.report.words import bounds, signed
 from botgrpo.benchmarks.results import SuiteResult
-from botgrpo.benchmarks.stats import LEVEL, REPS, Floats, Interval, judge, resample
+from botgrpo.benchmarks.stats import REPS, Floats, Interval, judge, percentile_interval, resample
 
 OURS, THEIRS = "bot_grpo", "grpo"
 KS = (1, 2, 4)
@@ -49,9 +49,7 @@ def ratio_interval(one: Floats, other: Floats) -> Interval | None:
         return None
     drawn = resample(one.size, 1, reps=REPS, seed=0)[..., 0]
     ratios = one[drawn].mean(axis=1) / other[drawn].mean(axis=1)
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(ratios, [tail, 1 - tail])
-    return Interval(float(low), float(high))
+    return percentile_interval(ratios)
 
 
 def pass_at_k(result: SuiteResult) -> str:

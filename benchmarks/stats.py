@@ -95,8 +95,13 @@ def bootstrap_interval(
         return None
     index = resample(*table.shape, reps=reps, seed=seed)
     drawn = np.take_along_axis(table[None], index, axis=1)
+    return percentile_interval(statistic(drawn), level)
+
+
+def percentile_interval(draws: ArrayLike, level: float = LEVEL) -> Interval:
+    """The middle `level` of a statistic's draws."""
     tail = (1 - level) / 2
-    low, high = np.quantile(statistic(drawn), [tail, 1 - tail])
+    low, high = np.quantile(np.asarray(draws, dtype=np.float64), [tail, 1 - tail])
     return Interval(float(low), float(high))
 
 

@@ -25,7 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from botgrpo.benchmarks.stats import LEVEL, Floats, Interval, bootstrap_interval
+from botgrpo.benchmarks.stats import (
+    LEVEL,
+    Floats,
+    Interval,
+    bootstrap_interval,
+    percentile_interval,
+)
 from botgrpo.rewards.judges.budget import Usage
 from botgrpo.rewards.judges.pairwise import Match, Pairwise
 from botgrpo.sandbox.errors import ConfigError
@@ -173,10 +179,8 @@ def strengths(
             for _ in range(REPS)
         ]
     )
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail], axis=0)
     return {
-        name: (float(value_F[i]), Interval(float(low[i]), float(high[i])) if i else None)
+        name: (float(value_F[i]), percentile_interval(drawn[:, i]) if i else None)
         for i, name in enumerate(names)
     }
 

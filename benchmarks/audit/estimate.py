@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from botgrpo.benchmarks.stats import LEVEL, Floats, Interval
+from botgrpo.benchmarks.stats import Floats, Interval, percentile_interval
 
 REPS = 2000
 FEWEST = 6  # prompts for an interval; with fewer it would be a guess
@@ -94,7 +94,7 @@ def estimate(statistic: Statistic, undefined: str, *, seed: int = 0) -> Estimate
     told = draws[np.isfinite(draws)]
     if len(told) < (1 - MOST_LOST) * len(draws):
         return Estimate(value, why="no interval: undefined in many resamples", draws_B=draws)
-    return Estimate(value, bounds(told), draws_B=draws)
+    return Estimate(value, percentile_interval(told), draws_B=draws)
 
 
 def difference(a: Estimate, b: Estimate) -> Interval | None:
@@ -103,14 +103,7 @@ def difference(a: Estimate, b: Estimate) -> Interval | None:
         return None
     draws = a.draws_B - b.draws_B
     told = draws[np.isfinite(draws)]
-    return bounds(told) if len(told) >= (1 - MOST_LOST) * len(draws) else None
-
-
-def bounds(draws: Floats) -> Interval:
-    """The middle 95% of the draws."""
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(draws, [tail, 1 - tail])
-    return Interval(float(low), float(high))
+    return percentile_interval(told) if len(told) >= (1 - MOST_LOST) * len(draws) else None
 
 
 def divide(above: Floats, below: Floats) -> Floats:

@@ -19,7 +19,7 @@ import numpy as np
 from botgrpo.benchmarks.report.analysis import Analysis
 from botgrpo.benchmarks.report.arms import Arm
 from botgrpo.benchmarks.results import SuiteResult
-from botgrpo.benchmarks.stats import LEVEL, Floats, Interval
+from botgrpo.benchmarks.stats import Floats, Interval, percentile_interval
 from botgrpo.rewards.reference import parse
 from botgrpo.sandbox.errors import ConfigError
 
@@ -98,13 +98,11 @@ def relate(analysis: Analysis, audit: Mapping[str, Mapping[str, Any]]) -> Relati
     means_D = np.array([each.mean() for each in areas])
     measured = _slopes(table_D_2, means_D)
     drawn = _resampled(table_D_2, areas)
-    tail = (1 - LEVEL) / 2
     drawn = np.column_stack([drawn, np.abs(drawn[:, 0]) - np.abs(drawn[:, 1])])
     values = (*measured, abs(measured[0]) - abs(measured[1]))
-    bounds = np.quantile(drawn, [tail, 1 - tail], axis=0)
     stability, richness, gap = (
-        Slope(float(value), Interval(float(bounds[0, i]), float(bounds[1, i])))
-        for i, value in enumerate(values)
+        Slope(float(value), percentile_interval(draws))
+        for value, draws in zip(values, drawn.T, strict=True)
     )
     return Relation(tuple(placed), tuple(left_out), stability, richness, gap)
 

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from botgrpo.benchmarks.report.analysis import Analysis
 from botgrpo.benchmarks.report.charts import clip, colour
 from botgrpo.benchmarks.report.svg import Frame, figure, tag
-from botgrpo.benchmarks.stats import LEVEL, Floats, Interval
+from botgrpo.benchmarks.stats import Floats, Interval, percentile_interval
 from botgrpo.sandbox.errors import ConfigError
 
 FEWEST_DESIGNS = 4  # with three, one order in six agrees by chance
@@ -222,9 +222,7 @@ def _bounds(a_N_D: Floats, b_N_D: Floats, seed: int = 0) -> tuple[Interval, Inte
     rng = np.random.default_rng(seed)
     means = [t[rng.integers(0, len(t), (REPS, len(t)))].mean(axis=1) for t in (a_N_D, b_N_D)]
     drawn = np.nan_to_num(_correlations(*means))  # a draw that ranks nothing agrees on nothing
-    tail = (1 - LEVEL) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail], axis=1)
-    return Interval(float(low[0]), float(high[0])), Interval(float(low[1]), float(high[1]))
+    return percentile_interval(drawn[0]), percentile_interval(drawn[1])
 
 
 def _told(found: Correlation) -> str:
