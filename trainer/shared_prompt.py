@@ -49,6 +49,7 @@ class Packing:
         prompt_P_S, own_R_T: places of each prompt's and completion's tokens, a valid place beyond
             their ends.
         prompt_R: each rollout's prompt.
+        earlier_S_S: True where a prompt's token may look.
         sees_R_T_C: True where a completion's token may look, of its prompt and its own tokens.
         back_N: for each place, its row in the prompts' and then the completions' padded results.
     """
@@ -59,6 +60,7 @@ class Packing:
     prompt_P_S: Tensor
     own_R_T: Tensor
     prompt_R: Tensor
+    earlier_S_S: Tensor
     sees_R_T_C: Tensor
     back_N: Tensor
 
@@ -133,6 +135,7 @@ def pack(rows: Sequence[Ids], device: torch.device) -> Packing:
         prompt_P_S=prompt_P_S.to(device),
         own_R_T=own_R_T.to(device),
         prompt_R=prompt_index_R.to(device),
+        earlier_S_S=_earlier(prompt_P_S.shape[1]).to(device),
         sees_R_T_C=sees.to(device),
         back_N=torch.tensor(back, device=device),
     )
@@ -173,8 +176,8 @@ def attention(
     attend = _products if query.shape[1] * query.shape[-1] <= SMALL_WIDTH else _fused
     scale = options["scaling"]
     prompt_q, prompt_k, prompt_v = (_take(x, packing.prompt_P_S) for x in (q_N, k_N, v_N))
-    causal = _earlier(prompt_q.shape[2]).to(query.device)
-    results = [_flat(attend(prompt_q, prompt_k, prompt_v, causal[None, None], scale))]
+    earlier = packing.earlier_S_S[None, None]
+    results = [_flat(attend(prompt_q, prompt_k, prompt_v, earlier, scale))]
     if packing.own_R_T.shape[1]:
         keys, values = (
             torch.cat((prompt.index_select(0, packing.prompt_R), _take(x, packing.own_R_T)), 2)
